@@ -1,0 +1,2 @@
+//! codegen
+fn main() {}
