@@ -1,1 +1,26 @@
-//! core
+//! A tool-using LLM agent in one core.
+//!
+//! A [`Toolkit`] collects tools from MCP servers and from the program; a [`Client`] runs a model with them. The
+//! contract, key by key, is `SPEC.md` at the root of the repository; module documentation names its sections.
+//!
+//! The crate prints nothing, keeps no global state, and does its work on the tokio runtime of the caller.
+#![forbid(unsafe_code)]
+
+pub mod counters;
+pub mod error;
+pub mod http;
+pub mod json;
+pub mod log;
+pub mod tool;
+
+pub use counters::Counters;
+pub use error::{Error, ErrorCode, Result};
+pub use json::Json;
+pub use log::{LogLevel, LogRecord};
+pub use tool::{Arguments, ContentPart, Hints, Source, Tool, ToolContext, ToolResult};
+
+/// Version of the crate, as sent to MCP servers and returned by every binding.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Name under which the library presents itself to servers and in metrics.
+pub const NAME: &str = "toolspan";

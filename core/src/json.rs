@@ -1,0 +1,42 @@
+//! JSON that only passes through: the text is kept, so key order and number text survive.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorCode, Result};
+
+/// A JSON value as its text. Cloning is cheap; serialising writes the text as it stands.
+pub type Json = Arc<RawValue>;
+
+/// Deepest nesting accepted from outside. serde_json's own limit, named here because it is part of the contract.
+pub const MAX_DEPTH: usize = 127;
+
+/// The text of a serialisable value as [`Json`].
+pub fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Json> {
+    serde_json::value::to_raw_value(value)
+        .map(Into::into)
+        .map_err(|e| {
+            Error::new(ErrorCode::Internal, "a value could not be written as JSON").because_of(&e)
+        })
+}
+
+/// Text that must be one JSON value, kept as it stands.
+pub fn parse(text: &str) -> Result<Json, serde_json::Error> {
+    serde_json::from_str::<Box<RawValue>>(text).map(Into::into)
+}
+
+/// Reads a typed value; an error names the path to what was wrong.
+pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|e| {
+        let path = e.path().to_string();
+        let error = Error::new(ErrorCode::InvalidArgument, e.inner().to_string());
+        if path == "." { error } else { error.at(path) }
+    })?;
+    reader
+        .end()
+        .map_err(|e| Error::new(ErrorCode::InvalidArgument, e.to_string()))?;
+    Ok(value)
+}
