@@ -12,12 +12,14 @@ pub mod http;
 pub mod json;
 pub mod log;
 pub mod tool;
+pub mod toolkit;
 
 pub use counters::Counters;
 pub use error::{Error, ErrorCode, Result};
 pub use json::Json;
 pub use log::{LogLevel, LogRecord};
 pub use tool::{Arguments, ContentPart, Hints, Source, Tool, ToolContext, ToolResult};
+pub use toolkit::{Toolkit, ToolkitBuilder};
 
 /// Version of the crate, as sent to MCP servers and returned by every binding.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

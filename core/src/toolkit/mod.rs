@@ -1,0 +1,141 @@
+//! A toolkit: tools from everywhere in one ordered list, and the connections behind them (SPEC 4).
+
+mod assembly;
+mod builder;
+
+pub use builder::ToolkitBuilder;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::counters::Counted;
+use crate::error::{Error, ErrorCode, Result};
+use crate::log::{LogLevel, Logger};
+use crate::tool::{Arguments, Tool, ToolContext, ToolResult};
+
+/// An ordered set of tools. Cloning is cheap and gives the same toolkit.
+///
+/// Dropping the last clone ends what [`Toolkit::close`] ends, without waiting for it.
+#[derive(Clone)]
+pub struct Toolkit(Arc<Inner>);
+
+struct Inner {
+    /// Replaced as a whole by `register`; a run works on the list it started with.
+    tools: RwLock<Arc<[Tool]>>,
+    closed: AtomicBool,
+    /// Counts this toolkit as open for as long as it is there.
+    counted: Mutex<Option<Counted>>,
+    logger: Logger,
+}
+
+impl Toolkit {
+    /// Starts a toolkit.
+    pub fn builder() -> ToolkitBuilder {
+        ToolkitBuilder::default()
+    }
+
+    /// The tools, in order (SPEC 4.1). After `close` the list is empty.
+    pub fn tools(&self) -> Arc<[Tool]> {
+        self.0
+            .tools
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The tool of that final name.
+    pub fn get(&self, name: &str) -> Option<Tool> {
+        self.tools()
+            .iter()
+            .find(|tool| tool.info().name == name)
+            .cloned()
+    }
+
+    /// Executes one call outside a run. An unknown name is an error result (SPEC 4.3).
+    ///
+    /// # Errors
+    /// `closed` after [`Toolkit::close`]; `cancelled` or `timeout` when the context says so first.
+    pub async fn execute(
+        &self,
+        name: &str,
+        arguments: Arguments,
+        context: ToolContext,
+    ) -> Result<ToolResult> {
+        self.open()?;
+        let Some(tool) = self.get(name) else {
+            return Ok(ToolResult::error(format!("Unknown tool: {name}")));
+        };
+        let cancel = context.cancel.clone();
+        let timeout = context.timeout;
+        let call = async {
+            match timeout {
+                None => Ok(tool.execute(arguments, context).await),
+                Some(limit) => tokio::time::timeout(limit, tool.execute(arguments, context))
+                    .await
+                    .map_err(|_| Error::timeout("the tool", limit).tool(name)),
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Error::cancelled().tool(name)),
+            result = call => result,
+        }
+    }
+
+    /// Adds a tool of the program. False, with a warning, when the name is taken: the first keeps it (SPEC 4.3).
+    ///
+    /// # Errors
+    /// `closed`; `invalid_config` when the name is not one that providers accept.
+    pub fn register(&self, tool: Tool) -> Result<bool> {
+        self.open()?;
+        assembly::check_native_name(&tool.info().name, "tool.name")?;
+        let mut tools = self.0.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let name = &tool.info().name;
+        if tools.iter().any(|other| other.info().name == *name) {
+            self.0.logger.log(
+                LogLevel::Warn,
+                "toolkit",
+                || format!("a tool named {name} exists; the new one was not registered"),
+                [("tool", name.as_str().into())],
+            );
+            return Ok(false);
+        }
+        *tools = tools.iter().cloned().chain([tool]).collect();
+        Ok(true)
+    }
+
+    /// Ends sessions, sockets and process trees (SPEC 3.8). Idempotent; calls in flight end with an error result.
+    pub async fn close(&self) {
+        if self.0.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        *self.0.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::from([]);
+        self.0
+            .counted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+    }
+
+    /// Whether [`Toolkit::close`] was called.
+    pub fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::Acquire)
+    }
+
+    fn open(&self) -> Result<()> {
+        if self.is_closed() {
+            Err(Error::new(ErrorCode::Closed, "the toolkit is closed"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl std::fmt::Debug for Toolkit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Toolkit")
+            .field("tools", &self.tools())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
