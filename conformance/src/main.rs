@@ -1,2 +1,226 @@
-//! x
-fn main() {}
+//! `toolspan-conformance`: one suite of cases, run in every language and compared (see `conformance/README.md`).
+
+mod case;
+mod exec;
+mod fixtures;
+mod host;
+mod mask;
+mod pattern;
+mod port;
+mod report;
+mod run;
+mod shim;
+mod subst;
+mod text;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::case::NamedCase;
+use crate::port::{Port, Suite};
+use crate::report::Rules;
+
+/// Runs the cases of the contract in every language and compares the results.
+#[derive(Debug, Parser)]
+#[command(name = "toolspan-conformance")]
+struct Cli {
+    /// The folder with ports.json, expected-failures.json and cases/.
+    #[arg(long, global = true)]
+    suite: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs cases; the last line is `N passed, N failed`.
+    Run(RunArgs),
+    /// Runs cases and writes the table area by language as Markdown.
+    Parity {
+        #[command(flatten)]
+        run: RunArgs,
+        /// The file to write.
+        #[arg(long)]
+        out: PathBuf,
+    },
+    /// Prints every case: name, section, what it covers, title.
+    List(Selection),
+    /// Checks every case file without running it.
+    Check(Selection),
+    /// Prints the JSON Schema of a case file.
+    Schema,
+}
+
+#[derive(Debug, Args)]
+struct Selection {
+    /// Files and folders of cases, also from outside the suite; default: all of the suite.
+    #[arg(long, num_args = 1.., value_delimiter = ',')]
+    cases: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    selection: Selection,
+    /// Languages to run, each of which must run; default: all of ports.json.
+    #[arg(long, num_args = 1.., value_delimiter = ',')]
+    ports: Vec<String>,
+    /// Cases at the same time in one language.
+    #[arg(long, default_value_t = 4)]
+    jobs: usize,
+    /// A language that cannot run is a failure.
+    #[arg(long)]
+    require_all: bool,
+    /// Run the build command of each language first.
+    #[arg(long)]
+    build: bool,
+    /// The fixtures program; default: beside this one.
+    #[arg(long)]
+    fixtures: Option<PathBuf>,
+    /// How long a step may be silent, in milliseconds.
+    #[arg(long, default_value_t = 20_000)]
+    step_limit_ms: u64,
+}
+
+impl Selection {
+    fn load(&self, suite: &Suite) -> Result<Vec<NamedCase>, String> {
+        let paths = if self.cases.is_empty() {
+            vec![suite.folder.join("cases")]
+        } else {
+            self.cases.clone()
+        };
+        let cases = case::load(&paths).map_err(|problems| problems.join("\n"))?;
+        if cases.is_empty() {
+            Err("no case was found".into())
+        } else {
+            Ok(cases)
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(cli) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<bool, String> {
+    if let Command::Schema = cli.command {
+        print!("{}", case::schema_text());
+        return Ok(true);
+    }
+    let suite = Suite::open(cli.suite.as_deref())?;
+    match cli.command {
+        Command::Run(args) => {
+            let verdict = execute(&suite, &args)?;
+            println!("{}", verdict.text);
+            Ok(verdict.good)
+        }
+        Command::Parity { run, out } => {
+            let verdict = execute(&suite, &run)?;
+            std::fs::write(&out, &verdict.markdown)
+                .map_err(|error| format!("{}: {error}", out.display()))?;
+            println!("{}", verdict.text);
+            Ok(verdict.good)
+        }
+        Command::List(selection) => {
+            for case in selection.load(&suite)? {
+                println!(
+                    "{}\t{}\t{}\t{}",
+                    case.name,
+                    case.case.spec,
+                    case.case.covers.join(" "),
+                    case.case.title
+                );
+            }
+            Ok(true)
+        }
+        Command::Check(selection) => check(&suite, &selection),
+        Command::Schema => Ok(true),
+    }
+}
+
+fn execute(suite: &Suite, args: &RunArgs) -> Result<report::Verdict, String> {
+    let cases = args.selection.load(suite)?;
+    let ports = choose(suite.ports()?, &args.ports)?;
+    let fixtures = format!("toolspan-fixtures{}", std::env::consts::EXE_SUFFIX);
+    let settings = run::Settings {
+        jobs: args.jobs,
+        limit: Duration::from_millis(args.step_limit_ms),
+        fixtures: args
+            .fixtures
+            .clone()
+            .unwrap_or_else(|| suite.bin.join(fixtures)),
+        build: args.build,
+    };
+    let must_run = if args.require_all {
+        ports.iter().map(|port| port.name.clone()).collect()
+    } else {
+        args.ports.clone()
+    };
+    let rules = Rules {
+        must_run,
+        expected_failures: suite.expected_failures()?,
+        whole_suite: args.selection.cases.is_empty(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let results = runtime.block_on(run::run(&cases, &ports, &settings));
+    Ok(report::judge(&cases, &results, &rules))
+}
+
+fn choose(ports: Vec<Port>, wanted: &[String]) -> Result<Vec<Port>, String> {
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| !ports.iter().any(|port| port.name == **name))
+    {
+        let known: Vec<_> = ports.iter().map(|port| port.name.as_str()).collect();
+        return Err(format!(
+            "no port {unknown:?} in ports.json; it lists {}",
+            known.join(", ")
+        ));
+    }
+    Ok(ports
+        .into_iter()
+        .filter(|port| wanted.is_empty() || wanted.contains(&port.name))
+        .collect())
+}
+
+/// The shape was checked while loading; here it is the section of the contract.
+fn check(suite: &Suite, selection: &Selection) -> Result<bool, String> {
+    let cases = selection.load(suite)?;
+    let file = suite.root.join("SPEC.md");
+    let contract =
+        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let sections: Vec<&str> = contract.lines().filter_map(section_number).collect();
+    let mut good = true;
+    for case in &cases {
+        if !sections.contains(&case.case.spec.as_str()) {
+            println!("{}: SPEC.md has no section {}", case.name, case.case.spec);
+            good = false;
+        }
+    }
+    println!("{} cases checked", cases.len());
+    Ok(good)
+}
+
+/// `3.4` of the heading `### 3.4 Filters`, `3` of `## 3. MCP servers`.
+fn section_number(line: &str) -> Option<&str> {
+    let heading = line.strip_prefix('#')?.trim_start_matches('#').trim_start();
+    let number = heading.split_whitespace().next()?.trim_end_matches('.');
+    number
+        .starts_with(|first: char| first.is_ascii_digit())
+        .then_some(number)
+}
