@@ -11,6 +11,9 @@ pub mod error;
 pub mod http;
 pub mod json;
 pub mod log;
+pub mod metrics;
+pub mod store;
+pub mod style;
 pub mod tool;
 pub mod toolkit;
 
@@ -18,6 +21,9 @@ pub use counters::Counters;
 pub use error::{Error, ErrorCode, Result};
 pub use json::Json;
 pub use log::{LogLevel, LogRecord};
+pub use metrics::{MetricEvent, Metrics};
+pub use store::{ConversationStore, FileStore, MemoryStore, Transcript};
+pub use style::Style;
 pub use tool::{Arguments, ContentPart, Hints, Source, Tool, ToolContext, ToolResult};
 pub use toolkit::{Toolkit, ToolkitBuilder};
 
