@@ -1,0 +1,333 @@
+//! The MCP configuration as written (SPEC 3.1): from a file, a value or text to one [`Declared`] per server.
+//!
+//! What is wrong with the document fails the whole; what is wrong with one server stays with that server, so that the
+//! others are used. Nothing is expanded here: variables are looked up when a server is about to be used.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use super::fields::{Fields, Text};
+use crate::error::{Error, ErrorCode, Result};
+
+/// Budget of each phase and of each call where the configuration says nothing.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Keys whose value can be the server map, in order of precedence.
+const WRAPPERS: [&str; 3] = ["mcpServers", "servers", "mcp"];
+
+/// Keys of a document without wrapper that are not servers.
+const RESERVED: [&str; 4] = ["builtins", "agents", "a2a", "mcpServer"];
+
+/// Keys of every server.
+const COMMON_KEYS: [&str; 9] = [
+    "type",
+    "enabled",
+    "disabled",
+    "timeout",
+    "tools",
+    "expose",
+    "dedupKey",
+    "dedupPreferred",
+    "required",
+];
+
+/// Keys of a child process.
+const LOCAL_KEYS: [&str; 6] = ["command", "args", "environment", "env", "inheritEnv", "cwd"];
+
+/// Keys of a server behind a URL.
+const REMOTE_KEYS: [&str; 2] = ["url", "headers"];
+
+const TYPE_IS_ONE_OF: &str =
+    "must be one of local, stdio, remote, http, streamable-http, streamableHttp, sse";
+
+/// A parsed MCP configuration. `Debug` shows the ids of the servers and nothing else.
+#[derive(Clone, Default)]
+pub struct McpConfig {
+    pub(super) servers: BTreeMap<String, Declared>,
+}
+
+/// One server as declared.
+#[derive(Clone)]
+pub(super) struct Declared {
+    /// Where it stands in the document, e.g. `mcpServers.search`.
+    pub path: String,
+    pub enabled: bool,
+    pub required: bool,
+    pub dedup_key: Option<String>,
+    pub dedup_preferred: bool,
+    /// The rest, or what is wrong with this server.
+    pub server: Result<ServerConfig>,
+}
+
+/// How to reach a server and what to take from it; variables are not expanded yet.
+#[derive(Clone)]
+pub(super) struct ServerConfig {
+    pub endpoint: EndpointConfig,
+    pub timeout: Duration,
+    pub filter: Option<BTreeMap<String, bool>>,
+    pub expose: Expose,
+}
+
+#[derive(Clone)]
+pub(super) enum EndpointConfig {
+    Local {
+        /// Never empty.
+        command: Vec<Text>,
+        environment: BTreeMap<String, Text>,
+        inherit: InheritEnv,
+        cwd: Option<Text>,
+    },
+    Remote {
+        url: Text,
+        headers: Vec<(String, Text)>,
+        transport: RemoteTransport,
+    },
+}
+
+/// Which transport of a remote server is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RemoteTransport {
+    /// Streamable HTTP, then HTTP+SSE where SPEC 3.2 says so.
+    Automatic,
+    /// HTTP+SSE only.
+    Sse,
+}
+
+/// What a child process gets of our environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InheritEnv {
+    /// Everything but [`super::API_KEY_VARIABLES`]: what an absent key means.
+    AllButKeys,
+    /// Everything: `"all"`.
+    All,
+    /// Nothing.
+    None,
+    /// These variables, where they are set.
+    Only(Vec<String>),
+}
+
+/// Which names the tools of a server get (SPEC 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Expose {
+    /// `server_tool`.
+    #[default]
+    Prefixed,
+    /// The name the server gave.
+    Original,
+}
+
+impl McpConfig {
+    /// Reads a file. The error is `not_found` or `invalid_config`.
+    pub fn from_path(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| {
+            let code = match e.kind() {
+                std::io::ErrorKind::NotFound => ErrorCode::NotFound,
+                _ => ErrorCode::InvalidConfig,
+            };
+            let message = format!("the MCP configuration {} cannot be read", path.display());
+            Error::new(code, message).because_of(&e)
+        })?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Error::new(
+                ErrorCode::InvalidConfig,
+                format!("the MCP configuration {} is not UTF-8", path.display()),
+            )
+        })?;
+        McpConfig::from_text(&text)
+    }
+
+    /// Parses the text of a JSON document; a byte order mark is skipped.
+    pub fn from_text(text: &str) -> Result<Self> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let value = serde_json::from_str(text).map_err(|e| {
+            Error::new(
+                ErrorCode::InvalidConfig,
+                format!("the MCP configuration is not JSON: {e}"),
+            )
+        })?;
+        McpConfig::from_json(&value)
+    }
+
+    /// Takes a document that is already parsed.
+    pub fn from_json(document: &Value) -> Result<Self> {
+        let Value::Object(document) = document else {
+            return Err(Error::new(
+                ErrorCode::InvalidConfig,
+                "the MCP configuration must be a JSON object",
+            ));
+        };
+        let wrapper = WRAPPERS
+            .iter()
+            .find_map(|key| document.get(*key).map(|value| (*key, value)));
+        let servers = match wrapper {
+            Some((key, Value::Object(servers))) => declare_all(servers, &format!("{key}."), &[]),
+            Some((key, _)) => return Err(Error::config(key, "must be an object of servers")),
+            None => declare_all(document, "", &RESERVED),
+        };
+        Ok(McpConfig { servers })
+    }
+
+    /// Ids of all servers, disabled and faulty ones included, in code-point order.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.servers.keys().map(String::as_str)
+    }
+}
+
+impl std::fmt::Debug for McpConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.servers.keys()).finish()
+    }
+}
+
+fn declare_all(
+    servers: &Map<String, Value>,
+    prefix: &str,
+    skip: &[&str],
+) -> BTreeMap<String, Declared> {
+    servers
+        .iter()
+        .filter(|(id, _)| !skip.contains(&id.as_str()))
+        .map(|(id, value)| {
+            let path = format!("{prefix}{id}");
+            (id.clone(), declare(value, path, id))
+        })
+        .collect()
+}
+
+/// Reads what decides about a server one by one, so that a fault in one key neither enables a disabled server nor makes a
+/// required one optional.
+fn declare(value: &Value, path: String, id: &str) -> Declared {
+    let nothing = Map::new();
+    let fields = Fields::new(value.as_object().unwrap_or(&nothing), &path);
+    let flag = |key| fields.boolean(key).ok().flatten();
+    let key = fields.string("dedupKey").ok().flatten();
+    let server = if value.is_object() {
+        server(&fields)
+    } else {
+        Err(Error::config(&path, "must be an object"))
+    };
+    Declared {
+        enabled: flag("enabled").unwrap_or(true) && !flag("disabled").unwrap_or(false),
+        required: flag("required").unwrap_or(false),
+        dedup_key: key.filter(|key| !key.trim().is_empty()).map(str::to_owned),
+        dedup_preferred: flag("dedupPreferred").unwrap_or(false),
+        server: server.map_err(|e| e.server(id)),
+        path,
+    }
+}
+
+fn server(fields: &Fields<'_>) -> Result<ServerConfig> {
+    fields.only(&[&COMMON_KEYS[..], &LOCAL_KEYS[..], &REMOTE_KEYS[..]].concat())?;
+    for key in ["enabled", "disabled", "required", "dedupPreferred"] {
+        fields.boolean(key)?;
+    }
+    fields.string("dedupKey")?;
+    let timeout = match fields.number("timeout")? {
+        // The cast saturates; nobody waits longer than that.
+        Some(ms) if ms > 0.0 => Duration::from_millis(ms.ceil() as u64),
+        _ => DEFAULT_TIMEOUT,
+    };
+    let filter = fields.named_booleans("tools")?;
+    let expose = match fields.string("expose")? {
+        None | Some("prefixed") => Expose::Prefixed,
+        Some("original") => Expose::Original,
+        Some(_) => return Err(fields.error("expose", "must be \"prefixed\" or \"original\"")),
+    };
+    Ok(ServerConfig {
+        endpoint: endpoint(fields)?,
+        timeout,
+        filter: filter.map(|filter| filter.into_iter().collect()),
+        expose,
+    })
+}
+
+fn endpoint(fields: &Fields<'_>) -> Result<EndpointConfig> {
+    match (fields.has("command"), fields.has("url")) {
+        (true, true) => return Err(fields.error("url", "stands beside command; give one of them")),
+        (false, false) => return Err(fields.error("command", "is missing, and so is url")),
+        _ => {}
+    }
+    let declared = fields.string("type")?;
+    let transport = match declared {
+        None => None,
+        Some("local" | "stdio") => {
+            if !fields.has("command") {
+                return Err(fields.error("command", "is missing from a server of this type"));
+            }
+            None
+        }
+        Some("remote" | "http" | "streamable-http" | "streamableHttp") => {
+            Some(RemoteTransport::Automatic)
+        }
+        Some("sse") => Some(RemoteTransport::Sse),
+        Some(_) => return Err(fields.error("type", TYPE_IS_ONE_OF)),
+    };
+    if fields.has("command") {
+        if transport.is_some() {
+            return Err(fields.error("url", "is missing from a server of this type"));
+        }
+        fields.none_of(&REMOTE_KEYS, "does not apply to a local server")?;
+        local(fields)
+    } else {
+        fields.none_of(&LOCAL_KEYS, "does not apply to a remote server")?;
+        remote(fields, transport.unwrap_or(RemoteTransport::Automatic))
+    }
+}
+
+fn local(fields: &Fields<'_>) -> Result<EndpointConfig> {
+    let args = fields.texts("args")?;
+    let command = if fields.is_list("command") {
+        if !args.is_empty() {
+            return Err(fields.error("args", "goes with a command that is a string"));
+        }
+        fields.texts("command")?
+    } else {
+        let program = fields.text("command")?;
+        program.into_iter().chain(args).collect()
+    };
+    if command.first().is_none_or(|program| program.raw.is_empty()) {
+        return Err(fields.error("command", "is empty"));
+    }
+    let mut environment: BTreeMap<_, _> = fields.named_texts("env")?.into_iter().collect();
+    environment.extend(fields.named_texts("environment")?);
+    if let Some(name) = environment
+        .keys()
+        .find(|name| name.is_empty() || name.contains(['=', '\0']))
+    {
+        let key = format!("environment.{name}");
+        return Err(fields.error(&key, "is not the name of a variable"));
+    }
+    Ok(EndpointConfig::Local {
+        command,
+        environment,
+        inherit: inherit(fields)?,
+        cwd: fields.text("cwd")?,
+    })
+}
+
+fn inherit(fields: &Fields<'_>) -> Result<InheritEnv> {
+    const KEY: &str = "inheritEnv";
+    if fields.is_list(KEY) {
+        let names = fields.texts(KEY)?.into_iter().map(|name| name.raw);
+        return Ok(InheritEnv::Only(names.collect()));
+    }
+    match fields.string(KEY) {
+        Ok(None) => Ok(InheritEnv::AllButKeys),
+        Ok(Some("all")) => Ok(InheritEnv::All),
+        Ok(Some("none")) => Ok(InheritEnv::None),
+        _ => Err(fields.error(KEY, "must be \"all\", \"none\" or a list of names")),
+    }
+}
+
+fn remote(fields: &Fields<'_>, transport: RemoteTransport) -> Result<EndpointConfig> {
+    let Some(url) = fields.text("url")? else {
+        return Err(fields.error("url", "is missing"));
+    };
+    Ok(EndpointConfig::Remote {
+        url,
+        headers: fields.named_texts("headers")?,
+        transport,
+    })
+}

@@ -1,0 +1,243 @@
+//! Which servers are used and how, before anything is contacted (SPEC 3.1, 3.5). Pure: the environment is a parameter.
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+use super::config::{
+    Declared, EndpointConfig, Expose, InheritEnv, McpConfig, RemoteTransport, ServerConfig,
+};
+use super::expand::Lookup;
+use super::fields::Text;
+use crate::error::{Error, Result};
+
+/// Variables that hold the keys this library reads itself; a child gets them only when told so (SPEC 3.1).
+pub const API_KEY_VARIABLES: [&str; 4] = [
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+];
+
+/// Headers that belong to the protocol.
+const PROTOCOL_HEADERS: [&str; 3] = ["mcp-session-id", "mcp-protocol-version", "last-event-id"];
+
+/// What the servers are wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To use their tools: duplicates are left out.
+    Use,
+    /// To show what there is: every enabled server.
+    Inventory,
+}
+
+/// What happens to one server.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub required: bool,
+    pub decision: Decision,
+}
+
+#[derive(Debug)]
+pub(super) enum Decision {
+    Disabled,
+    /// The id that is kept.
+    Deduplicated(String),
+    /// The configuration of this server is wrong.
+    Faulty(Error),
+    Connect(ServerPlan),
+}
+
+/// A server ready to be contacted, its variables expanded.
+#[derive(Clone)]
+pub(super) struct ServerPlan {
+    pub endpoint: Endpoint,
+    pub timeout: Duration,
+    pub filter: Option<BTreeMap<String, bool>>,
+    pub expose: Expose,
+}
+
+#[derive(Clone)]
+pub(super) enum Endpoint {
+    Local(LocalServer),
+    Remote(RemoteServer),
+}
+
+/// A child process to start.
+#[derive(Clone)]
+pub(super) struct LocalServer {
+    pub program: String,
+    pub args: Vec<String>,
+    pub environment: BTreeMap<String, String>,
+    pub inherit: InheritEnv,
+    pub cwd: Option<PathBuf>,
+}
+
+/// A URL to talk to.
+#[derive(Clone)]
+pub(super) struct RemoteServer {
+    pub url: Url,
+    pub headers: HeaderMap,
+    pub transport: RemoteTransport,
+}
+
+impl std::fmt::Debug for ServerPlan {
+    /// Commands, URLs and headers may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerPlan")
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Decides about every server, by id. Fails only where the servers contradict each other.
+pub(super) fn plan(
+    config: &McpConfig,
+    purpose: Purpose,
+    lookup: Lookup<'_>,
+) -> Result<BTreeMap<String, Step>> {
+    let kept = match purpose {
+        Purpose::Use => kept_by_key(&config.servers)?,
+        Purpose::Inventory => BTreeMap::new(),
+    };
+    let decide = |id: &String, declared: &Declared| {
+        if !declared.enabled {
+            return Decision::Disabled;
+        }
+        let winner = declared.dedup_key.as_ref().and_then(|key| kept.get(key));
+        if let Some(winner) = winner.filter(|winner| *winner != id) {
+            return Decision::Deduplicated(winner.clone());
+        }
+        let ready = declared.server.clone().and_then(|server| {
+            expand_server(server, &declared.path, lookup).map_err(|e| e.server(id.as_str()))
+        });
+        match ready {
+            Ok(server) => Decision::Connect(server),
+            Err(error) => Decision::Faulty(error),
+        }
+    };
+    Ok(config
+        .servers
+        .iter()
+        .map(|(id, declared)| {
+            let step = Step {
+                required: declared.required,
+                decision: decide(id, declared),
+            };
+            (id.clone(), step)
+        })
+        .collect())
+}
+
+/// Which server is kept for each key: the preferred one, else the first by id. A faulty server keeps its place: whose
+/// credentials are used must not depend on what happens to work.
+fn kept_by_key(servers: &BTreeMap<String, Declared>) -> Result<BTreeMap<String, String>> {
+    let mut kept: BTreeMap<String, (String, bool)> = BTreeMap::new();
+    for (id, declared) in servers.iter().filter(|(_, declared)| declared.enabled) {
+        let path = || format!("{}.dedupPreferred", declared.path);
+        let preferred = declared.dedup_preferred;
+        let Some(key) = &declared.dedup_key else {
+            if preferred {
+                return Err(Error::config(path(), "needs a dedupKey").server(id.as_str()));
+            }
+            continue;
+        };
+        match kept.get(key) {
+            Some((other, true)) if preferred => {
+                let message = format!("{other} is preferred for the same dedupKey already");
+                return Err(Error::config(path(), message).server(id.as_str()));
+            }
+            Some(_) if !preferred => {}
+            _ => {
+                kept.insert(key.clone(), (id.clone(), preferred));
+            }
+        }
+    }
+    Ok(kept.into_iter().map(|(key, (id, _))| (key, id)).collect())
+}
+
+fn expand_server(server: ServerConfig, path: &str, lookup: Lookup<'_>) -> Result<ServerPlan> {
+    let endpoint = match server.endpoint {
+        EndpointConfig::Local {
+            command,
+            environment,
+            inherit,
+            cwd,
+        } => {
+            let mut command = expand_all(&command, lookup)?.into_iter();
+            let environment = environment
+                .into_iter()
+                .map(|(name, value)| Ok((name, plain(&value, lookup)?)))
+                .collect::<Result<_>>()?;
+            let program = command.next().filter(|program| !program.is_empty());
+            Endpoint::Local(LocalServer {
+                program: program
+                    .ok_or_else(|| Error::config(format!("{path}.command"), "is empty"))?,
+                args: command.collect(),
+                environment,
+                inherit,
+                cwd: cwd
+                    .map(|cwd| plain(&cwd, lookup).map(PathBuf::from))
+                    .transpose()?,
+            })
+        }
+        EndpointConfig::Remote {
+            url,
+            headers,
+            transport,
+        } => Endpoint::Remote(RemoteServer {
+            url: expand_url(&url, lookup)?,
+            headers: expand_headers(headers, lookup)?,
+            transport,
+        }),
+    };
+    Ok(ServerPlan {
+        endpoint,
+        timeout: server.timeout,
+        filter: server.filter,
+        expose: server.expose,
+    })
+}
+
+fn expand_all(texts: &[Text], lookup: Lookup<'_>) -> Result<Vec<String>> {
+    texts.iter().map(|text| plain(text, lookup)).collect()
+}
+
+/// Text for the operating system, which takes no NUL.
+fn plain(text: &Text, lookup: Lookup<'_>) -> Result<String> {
+    let value = text.expand(lookup)?;
+    if value.contains('\0') {
+        return Err(Error::config(&text.path, "contains a NUL character"));
+    }
+    Ok(value)
+}
+
+fn expand_url(text: &Text, lookup: Lookup<'_>) -> Result<Url> {
+    let url = Url::parse(text.expand(lookup)?.trim())
+        .map_err(|e| Error::config(&text.path, format!("is not a URL: {e}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::config(
+            &text.path,
+            "must begin with http:// or https://",
+        ));
+    }
+    Ok(url)
+}
+
+fn expand_headers(headers: Vec<(String, Text)>, lookup: Lookup<'_>) -> Result<HeaderMap> {
+    let mut map = HeaderMap::new();
+    for (name, text) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| Error::config(&text.path, "is not the name of a header"))?;
+        if PROTOCOL_HEADERS.contains(&name.as_str()) {
+            return Err(Error::config(&text.path, "belongs to the protocol"));
+        }
+        let mut value = HeaderValue::from_str(text.expand(lookup)?.trim())
+            .map_err(|_| Error::config(&text.path, "has a character no header can hold"))?;
+        value.set_sensitive(true);
+        map.insert(name, value);
+    }
+    Ok(map)
+}
