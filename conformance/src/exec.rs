@@ -88,12 +88,18 @@ struct Run<'a> {
     mask: Mask,
     limit: Duration,
     /// Steps that run on, by name.
-    started: HashMap<String, Answer>,
+    started: HashMap<String, Started>,
     /// What must be closed at the end: the closing op, its argument, the number.
     open: Vec<(&'static str, &'static str, u64)>,
     /// Numbers of host functions in the process to their numbers in the case.
     handlers: HashMap<u64, usize>,
     exhibits: Vec<Exhibit>,
+}
+
+/// A step that runs on.
+struct Started {
+    op: String,
+    answer: Answer,
 }
 
 impl Run<'_> {
@@ -110,25 +116,27 @@ impl Run<'_> {
     async fn step(&mut self, step: &Step, place: &str) -> Result<(), String> {
         let mut args = self.scope.fill(&step.args)?;
         let begin = Instant::now();
+        let mut op = step.op.clone();
         let outcome = match step.op.as_str() {
             "await" => {
                 let name = step.args["step"]
                     .as_str()
                     .unwrap_or_default()
                     .trim_start_matches('$');
-                let answer = self
+                let started = self
                     .started
                     .remove(name)
                     .ok_or_else(|| format!("{name}: not running"))?;
-                self.answer(answer, step.within).await?
+                op = started.op;
+                self.answer(started.answer, step.within).await?
             }
             "delay" => {
                 let ms = args["ms"].as_u64().ok_or("ms is missing")?;
                 tokio::time::sleep(Duration::from_millis(ms)).await;
                 return Ok(());
             }
-            op if op.starts_with("fixture.") => self.fixture(op, &args).await?,
-            op => {
+            fixture if fixture.starts_with("fixture.") => self.fixture(fixture, &args).await?,
+            shim_op => {
                 let mut fresh = Vec::new();
                 let handlers = host::extract(&mut args, &mut || {
                     fresh.push(self.shim.handler_number());
@@ -138,20 +146,20 @@ impl Run<'_> {
                     let local = self.handlers.len() + 1;
                     self.handlers.insert(number, local);
                 }
-                let (number, answer) = self.shim.send(op, &args, handlers).await;
+                let (number, answer) = self.shim.send(shim_op, &args, handlers).await;
                 if step.start {
                     let name = step.name.clone().unwrap_or_default();
                     self.scope.names.insert(name.clone(), number.into());
-                    self.started.insert(name, answer);
+                    self.started.insert(name, Started { op, answer });
                     return Ok(());
                 }
                 self.answer(answer, step.within).await?
             }
         };
         let took = begin.elapsed().as_millis();
-        self.keep_track(&step.op, &args, &outcome);
+        self.keep_track(&op, &args, &outcome);
         let outcome = match outcome {
-            Outcome::Ok(value) if step.op == "host.calls" => Outcome::Ok(self.own_calls(value)),
+            Outcome::Ok(value) if op == "host.calls" => Outcome::Ok(self.own_calls(value)),
             other => other,
         };
         judge(&outcome, self.expectation(step)?)?;
@@ -297,15 +305,14 @@ impl Run<'_> {
     /// Ends what the steps left running and open.
     async fn close_all(&mut self) -> Result<(), Failure> {
         let running: Vec<_> = self.started.drain().collect();
-        for (name, answer) in running {
+        for (name, started) in running {
             let place = format!("end of started step {name}");
+            let fail = |text: String| Failure::new(&place, text);
             let cancel = json!({"step": self.scope.names.get(&name)});
             let (_, cancelled) = self.shim.send("cancel", &cancel, Map::new()).await;
-            for answer in [cancelled, answer] {
-                self.answer(answer, None)
-                    .await
-                    .map_err(|text| Failure::new(&place, text))?;
-            }
+            self.answer(cancelled, None).await.map_err(fail)?;
+            let outcome = self.answer(started.answer, None).await.map_err(fail)?;
+            self.keep_track(&started.op, &Value::Null, &outcome);
         }
         for (op, kind, number) in std::mem::take(&mut self.open).into_iter().rev() {
             let place = format!("{op} at the end");

@@ -270,7 +270,20 @@ fn scope(answer: Option<&Value>, folder: &Path) -> Scope {
             .cloned()
             .unwrap_or_else(|| json!({}))
     };
-    let places = json!({"mcp": part("mcp"), "llm": part("llm"), "tmp": folder.to_string_lossy()});
+    let mut places =
+        json!({"mcp": part("mcp"), "llm": part("llm"), "tmp": folder.to_string_lossy()});
+    for server in places["mcp"]
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|servers| servers.values_mut())
+    {
+        if let Some((program, args)) = server["command"]
+            .as_array()
+            .and_then(|command| command.split_first())
+        {
+            (server["program"], server["args"]) = (program.clone(), args.into());
+        }
+    }
     Scope {
         places,
         ..Scope::default()
