@@ -13,7 +13,7 @@ mod shim;
 mod subst;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -49,7 +49,13 @@ enum Command {
     /// Prints every case: name, section, what it covers, title.
     List(Selection),
     /// Checks every case file without running it.
-    Check(Selection),
+    Check {
+        #[command(flatten)]
+        selection: Selection,
+        /// Has this fixtures program start the servers of every case, to check their scripts too.
+        #[arg(long)]
+        fixtures: Option<PathBuf>,
+    },
     /// Prints the JSON Schema of a case file.
     Schema,
 }
@@ -144,7 +150,10 @@ fn dispatch(cli: Cli) -> Result<bool, String> {
             }
             Ok(true)
         }
-        Command::Check(selection) => check(&suite, &selection),
+        Command::Check {
+            selection,
+            fixtures,
+        } => check(&suite, &selection, fixtures.as_deref()),
         Command::Schema => Ok(true),
     }
 }
@@ -172,13 +181,17 @@ fn execute(suite: &Suite, args: &RunArgs) -> Result<report::Verdict, String> {
         expected_failures: suite.expected_failures()?,
         whole_suite: args.selection.cases.is_empty(),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    let results = runtime()?.block_on(run::run(&cases, &ports, &settings));
+    Ok(report::judge(&cases, &results, &rules))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| error.to_string())?;
-    let results = runtime.block_on(run::run(&cases, &ports, &settings));
-    Ok(report::judge(&cases, &results, &rules))
+        .map_err(|error| error.to_string())
 }
 
 fn choose(ports: Vec<Port>, wanted: &[String]) -> Result<Vec<Port>, String> {
@@ -199,7 +212,7 @@ fn choose(ports: Vec<Port>, wanted: &[String]) -> Result<Vec<Port>, String> {
 }
 
 /// The shape was checked while loading; here it is the section of the contract.
-fn check(suite: &Suite, selection: &Selection) -> Result<bool, String> {
+fn check(suite: &Suite, selection: &Selection, fixtures: Option<&Path>) -> Result<bool, String> {
     let cases = selection.load(suite)?;
     let file = suite.root.join("SPEC.md");
     let contract =
@@ -212,8 +225,28 @@ fn check(suite: &Suite, selection: &Selection) -> Result<bool, String> {
             good = false;
         }
     }
+    if let Some(program) = fixtures {
+        for problem in runtime()?.block_on(refused_scripts(&cases, program))? {
+            println!("{problem}");
+            good = false;
+        }
+    }
     println!("{} cases checked", cases.len());
     Ok(good)
+}
+
+/// The cases whose servers the fixtures program refuses to start, with its reason.
+async fn refused_scripts(cases: &[NamedCase], program: &Path) -> Result<Vec<String>, String> {
+    let limit = Duration::from_secs(20);
+    let server = fixtures::Server::start(program, limit).await?;
+    let mut problems = Vec::new();
+    for case in cases.iter().filter(|case| !case.case.fixtures.is_empty()) {
+        match server.control().create(&case.case.fixtures).await {
+            Ok(scenario) => scenario.drop_servers().await?,
+            Err(text) => problems.push(format!("{}: {text}", case.name)),
+        }
+    }
+    Ok(problems)
 }
 
 /// `3.4` of the heading `### 3.4 Filters`, `3` of `## 3. MCP servers`.
