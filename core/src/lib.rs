@@ -27,7 +27,7 @@ pub use metrics::{MetricEvent, Metrics};
 pub use store::{ConversationStore, FileStore, MemoryStore, Transcript};
 pub use style::Style;
 pub use tool::{Arguments, ContentPart, Hints, Source, Tool, ToolContext, ToolResult};
-pub use toolkit::{Toolkit, ToolkitBuilder};
+pub use toolkit::{McpInput, Toolkit, ToolkitBuilder};
 
 /// Version of the crate, as sent to MCP servers and returned by every binding.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,20 +1,75 @@
 //! Options of a toolkit, and how it is built (SPEC 4.1).
 
+use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::{Inner, Toolkit, assembly};
+use super::assembly::{self, Unnamed};
+use super::{Inner, Toolkit};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::log::Logger;
+use crate::mcp::{Expose, LoadOptions, McpConfig, McpSource};
 use crate::tool::Tool;
+
+/// Where an MCP configuration comes from (SPEC 3.1). Text and paths convert to a file, values to a parsed document.
+#[derive(Clone, Debug)]
+pub enum McpInput {
+    /// A JSON file.
+    Path(PathBuf),
+    /// A parsed document.
+    Document(Value),
+    /// The text of a document.
+    Text(String),
+}
+
+impl McpInput {
+    /// Reads and checks the configuration.
+    ///
+    /// # Errors
+    /// `not_found` for a missing file, `invalid_config` for anything else that is wrong.
+    pub fn read(&self) -> Result<McpConfig> {
+        match self {
+            McpInput::Path(path) => McpConfig::from_path(path),
+            McpInput::Document(value) => McpConfig::from_json(value),
+            McpInput::Text(text) => McpConfig::from_text(text),
+        }
+    }
+}
+
+impl From<&str> for McpInput {
+    fn from(path: &str) -> Self {
+        McpInput::Path(path.into())
+    }
+}
+
+impl From<String> for McpInput {
+    fn from(path: String) -> Self {
+        McpInput::Path(path.into())
+    }
+}
+
+impl From<PathBuf> for McpInput {
+    fn from(path: PathBuf) -> Self {
+        McpInput::Path(path)
+    }
+}
+
+impl From<Value> for McpInput {
+    fn from(document: Value) -> Self {
+        McpInput::Document(document)
+    }
+}
 
 /// Options of a toolkit. [`ToolkitBuilder::build`] does the work.
 #[derive(Default)]
 #[must_use = "call build()"]
 pub struct ToolkitBuilder {
+    mcp: Option<McpInput>,
     tools: Vec<Tool>,
     disabled: Vec<String>,
     timeout: Option<Duration>,
@@ -24,6 +79,18 @@ pub struct ToolkitBuilder {
 }
 
 impl ToolkitBuilder {
+    /// MCP servers: the path of an `mcp.json`, or the document itself as a `serde_json::Value`.
+    pub fn mcp_config(mut self, input: impl Into<McpInput>) -> Self {
+        self.mcp = Some(input.into());
+        self
+    }
+
+    /// MCP servers: the text of an `mcp.json`.
+    pub fn mcp_config_text(mut self, text: impl Into<String>) -> Self {
+        self.mcp = Some(McpInput::Text(text.into()));
+        self
+    }
+
     /// Adds a function of the program, after all MCP tools and in the order of these calls.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
@@ -71,15 +138,74 @@ impl ToolkitBuilder {
     /// # Errors
     /// `invalid_config`; `required_server_failed`; `cancelled` or `timeout` with nothing left open (SPEC 3.3).
     pub async fn build(self) -> Result<Toolkit> {
-        let tools = assembly::assemble(Vec::new(), self.tools, &self.disabled, &self.logger)?;
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
+        let config = self.mcp.as_ref().map(McpInput::read).transpose()?;
+        let cancel = self.cancel.child_token();
+        // A build that is dropped halfway ends its connections too.
+        let _guard = cancel.clone().drop_guard();
+        let load = async {
+            let options = LoadOptions {
+                cancel: cancel.clone(),
+                logger: self.logger.clone(),
+                counters: self.counters.clone(),
+            };
+            match config {
+                Some(config) => McpSource::load(config, options).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let mcp = match self.timeout {
+            None => load.await?,
+            Some(limit) => {
+                tokio::pin!(load);
+                tokio::select! {
+                    loaded = &mut load => loaded?,
+                    () = tokio::time::sleep(limit) => {
+                        cancel.cancel();
+                        if let Ok(Some(late)) = load.await {
+                            late.close().await;
+                        }
+                        return Err(Error::timeout("building the toolkit", limit));
+                    }
+                }
+            }
+        };
+        let remote = mcp.as_ref().map_or_else(Vec::new, unnamed);
+        let tools = match assembly::assemble(remote, self.tools, &self.disabled, &self.logger) {
+            Ok(tools) => tools,
+            Err(error) => {
+                if let Some(mcp) = mcp {
+                    mcp.close().await;
+                }
+                return Err(error);
+            }
+        };
         Ok(Toolkit(Arc::new(Inner {
             tools: RwLock::new(tools.into()),
+            mcp,
             closed: AtomicBool::new(false),
+            ended: OnceCell::new(),
             counted: Mutex::new(Some(self.counters.toolkit())),
             logger: self.logger,
         })))
     }
+}
+
+/// The tools of all connected servers in final order: servers by id, each in list order.
+fn unnamed(source: &McpSource) -> Vec<Unnamed> {
+    let of_server = |server: &crate::mcp::LoadedServer| {
+        let (id, bare) = (server.id.clone(), server.expose == Expose::Original);
+        server.tools.clone().into_iter().map(move |tool| Unnamed {
+            server: id.clone(),
+            original: tool.original,
+            bare,
+            description: tool.description,
+            input_schema: tool.input_schema,
+            hints: tool.hints,
+            run: tool.run,
+        })
+    };
+    source.servers().iter().flat_map(of_server).collect()
 }

@@ -3,14 +3,17 @@
 mod assembly;
 mod builder;
 
-pub use builder::ToolkitBuilder;
+pub use builder::{McpInput, ToolkitBuilder};
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tokio::sync::OnceCell;
 
 use crate::counters::Counted;
 use crate::error::{Error, ErrorCode, Result};
 use crate::log::{LogLevel, Logger};
+use crate::mcp::{McpSource, ServerStatus};
 use crate::tool::{Arguments, Tool, ToolContext, ToolResult};
 
 /// An ordered set of tools. Cloning is cheap and gives the same toolkit.
@@ -22,7 +25,11 @@ pub struct Toolkit(Arc<Inner>);
 struct Inner {
     /// Replaced as a whole by `register`; a run works on the list it started with.
     tools: RwLock<Arc<[Tool]>>,
+    mcp: Option<McpSource>,
+    /// Set first: from then on nothing new starts.
     closed: AtomicBool,
+    /// Set last: whoever closes a second time waits for the first.
+    ended: OnceCell<()>,
     /// Counts this toolkit as open for as long as it is there.
     counted: Mutex<Option<Counted>>,
     logger: Logger,
@@ -106,15 +113,27 @@ impl Toolkit {
 
     /// Ends sessions, sockets and process trees (SPEC 3.8). Idempotent; calls in flight end with an error result.
     pub async fn close(&self) {
-        if self.0.closed.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        *self.0.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::from([]);
+        self.0.closed.store(true, Ordering::Release);
+        let end = || async {
+            *self.0.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::from([]);
+            if let Some(mcp) = &self.0.mcp {
+                mcp.close().await;
+            }
+            self.0
+                .counted
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+        };
+        self.0.ended.get_or_init(end).await;
+    }
+
+    /// What became of each MCP server, by id (SPEC 3.3).
+    pub fn status(&self) -> BTreeMap<String, ServerStatus> {
         self.0
-            .counted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+            .mcp
+            .as_ref()
+            .map_or_else(BTreeMap::new, McpSource::status)
     }
 
     /// Whether [`Toolkit::close`] was called.

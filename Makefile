@@ -1,0 +1,45 @@
+# The commands a newcomer needs. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# pyo3 must not link the test interpreter into the extension module; one setting for every cargo call keeps the cache warm.
+export PYO3_BUILD_EXTENSION_MODULE := 1
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+PORTS ?= rust,c,python,node
+CASES ?= conformance/cases
+BIN := $(CARGO_TARGET_DIR)/debug
+
+.PHONY: help demo test bench gen check-gen conformance build python node c
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: ## an agent with a real MCP server, from Rust, Python and Node; no key, no network beyond package registries
+	@.ci/demo
+
+test: ## everything that CI runs, on a fresh machine
+	@.ci/test
+
+bench: ## overhead, streams, import time and size, each against a floor in the same run
+	@.ci/bench
+
+gen: build ## write the generated files
+	@$(BIN)/toolspan-codegen write
+
+check-gen: build ## fail when a generated file is stale
+	@$(BIN)/toolspan-codegen check
+
+conformance: build python node c ## run the suite: PORTS=python,node CASES=path
+	@$(BIN)/toolspan-conformance run --fixtures $(BIN)/toolspan-fixtures --ports $(PORTS) --cases $(CASES)
+
+build: ## compile every crate once
+	@cargo build --workspace --quiet
+
+python: build ## put the extension module beside the Python package
+	@cp $(BIN)/lib_toolspan.so bindings/python/python/toolspan/_toolspan.abi3.so
+
+node: build ## put the native module beside the Node package
+	@cp $(BIN)/libtoolspan_node.so bindings/node/toolspan.node
+
+c: build ## build the C example and the shim
+	@$(MAKE) --no-print-directory -C bindings/c BUILD=$(BIN)
