@@ -13,6 +13,7 @@ pub mod json;
 pub mod log;
 pub mod mcp;
 pub mod metrics;
+pub mod schema;
 pub mod store;
 pub mod style;
 pub mod tool;
