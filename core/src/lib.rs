@@ -25,6 +25,7 @@ pub use json::Json;
 pub use log::{LogLevel, LogRecord};
 pub use mcp::{McpConfig, ServerState, ServerStatus};
 pub use metrics::{MetricEvent, Metrics};
+pub use schema::Provider;
 pub use store::{ConversationStore, FileStore, MemoryStore, Transcript};
 pub use style::Style;
 pub use tool::{Arguments, ContentPart, Hints, Source, Tool, ToolContext, ToolResult};
