@@ -6,6 +6,7 @@
 //! The crate prints nothing, keeps no global state, and does its work on the tokio runtime of the caller.
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod counters;
 pub mod error;
 pub mod http;
@@ -13,19 +14,21 @@ pub mod json;
 pub mod log;
 pub mod mcp;
 pub mod metrics;
-pub mod schema;
 pub mod store;
 pub mod style;
 pub mod tool;
 pub mod toolkit;
 
+pub use client::{
+    Client, ClientBuilder, Conversation, Event, EventStream, Limit, RunResult, RunStatus,
+    ToolCallRecord, Usage,
+};
 pub use counters::Counters;
 pub use error::{Error, ErrorCode, Result};
 pub use json::Json;
 pub use log::{LogLevel, LogRecord};
 pub use mcp::{McpConfig, ServerState, ServerStatus};
 pub use metrics::{MetricEvent, Metrics};
-pub use schema::Provider;
 pub use store::{ConversationStore, FileStore, MemoryStore, Transcript};
 pub use style::Style;
 pub use tool::{Arguments, ContentPart, Hints, Source, Tool, ToolContext, ToolResult};

@@ -1,0 +1,340 @@
+//! One request to the model, with its retries (SPEC 7.5, 7.6).
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
+use std::time::Duration;
+use tokio::time::Instant;
+
+use super::event::{Emitter, Event};
+use super::hooks::{ErrorDecision, RequestFailure};
+use super::options::Options;
+use super::provider_error::{self, Failure, malformed, named};
+use super::retry::{self, Next};
+use super::sse::Decoder;
+use super::wire::{self, Answer, Assembler, CallIds, Flow};
+use crate::error::{Error, ErrorCode, Result};
+use crate::http::{HttpRequest, HttpResponse};
+use crate::log::LogLevel;
+
+/// Largest answer in one piece.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// How much of an error's body is read.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// Sends a body until it is answered or the failure stands.
+pub(super) async fn exchange(
+    options: &Options,
+    emitter: &Emitter,
+    body: Bytes,
+    ids: &mut CallIds,
+) -> Result<Answer> {
+    let mut attempt = 0;
+    loop {
+        let mut try_once = Attempt {
+            options,
+            emitter,
+            shown: false,
+        };
+        let failure = match try_once.run(body.clone(), ids).await {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        // What was delivered cannot be taken back, and a second answer would repeat it.
+        if try_once.shown || failure.error.code() == ErrorCode::Cancelled {
+            return Err(failure.error);
+        }
+        let delay = decide(options, attempt, failure).await?;
+        tokio::time::sleep(delay).await;
+        attempt += 1;
+    }
+}
+
+/// How long to wait before the next attempt, or the error when there is none.
+async fn decide(options: &Options, attempt: u32, failure: Failure) -> Result<Duration> {
+    let Failure { error, retry, wait } = failure;
+    let again = match &options.on_error {
+        None => retry,
+        Some(hook) => {
+            let decision = hook.call(RequestFailure {
+                error: error.record().clone(),
+                attempt,
+                retryable: retry,
+            });
+            decision.await? == ErrorDecision::Retry
+        }
+    };
+    match retry::next(&options.retry, attempt, again, wait, retry::jitter()) {
+        Next::GiveUp => Err(error),
+        Next::TooLong(asked) => Err(too_long(options, asked, &error)),
+        Next::Wait(delay) => {
+            options.logger.log(
+                LogLevel::Warn,
+                "client",
+                || {
+                    format!(
+                        "the request failed ({error}); trying again in {} ms",
+                        delay.as_millis()
+                    )
+                },
+                [("attempt", (attempt + 1).into())],
+            );
+            Ok(delay)
+        }
+    }
+}
+
+fn too_long(options: &Options, asked: Duration, cause: &Error) -> Error {
+    let error = Error::new(
+        ErrorCode::RateLimited,
+        format!(
+            "the provider asks to wait {} ms, longer than maxRetryDelayMs ({})",
+            asked.as_millis(),
+            options.retry.max_delay.as_millis()
+        ),
+    );
+    let error = named(options.style, error)
+        .retry_after(asked)
+        .because(cause);
+    match cause.record().http_status {
+        Some(status) => error.http_status(status),
+        None => error,
+    }
+}
+
+/// One attempt.
+struct Attempt<'a> {
+    options: &'a Options,
+    emitter: &'a Emitter,
+    /// Something of the answer reached the reader.
+    shown: bool,
+}
+
+impl Attempt<'_> {
+    async fn run(&mut self, body: Bytes, ids: &mut CallIds) -> Result<Answer, Failure> {
+        let options = self.options;
+        let first_byte = Instant::now() + options.first_byte_timeout;
+        let request = HttpRequest {
+            method: "POST",
+            url: options.endpoint.clone(),
+            headers: options.headers.clone(),
+            body,
+        };
+        let response = tokio::time::timeout_at(first_byte, options.transport.send(request))
+            .await
+            .map_err(|_| {
+                silence(
+                    options,
+                    "the beginning of the answer",
+                    options.first_byte_timeout,
+                )
+            })?
+            .map_err(|error| Failure {
+                retry: error.code() == ErrorCode::ConnectionFailed,
+                error: named(options.style, error),
+                wait: None,
+            })?;
+        let (status, form) = (response.status, Form::of(&response, self.emitter.is_on()));
+        let retry_after = response.header("retry-after").map(str::to_owned);
+        let mut body = Body {
+            options,
+            pieces: response.body,
+            first_byte: Some(first_byte),
+        };
+        if !(200..300).contains(&status) {
+            let said = body.head(MAX_ERROR_BYTES).await;
+            let retry_after = retry_after.as_deref();
+            return Err(provider_error::from_status(
+                options,
+                status,
+                retry_after,
+                &said,
+            ));
+        }
+        match form {
+            Form::Stream => self.stream(body, ids).await,
+            Form::Whole => {
+                let answer = wire::read_answer(options, &body.whole().await?, ids)?;
+                self.show_whole(&answer).await?;
+                Ok(answer)
+            }
+            Form::Page => Err(malformed(
+                options.style,
+                "the endpoint answered with a web page; check baseUrl",
+            )),
+        }
+    }
+
+    async fn stream(&mut self, mut body: Body<'_>, ids: &mut CallIds) -> Result<Answer, Failure> {
+        let options = self.options;
+        let mut decoder = Decoder::default();
+        let mut assembler = Assembler::new(options.style);
+        let mut out = Vec::new();
+        loop {
+            let piece = body
+                .next()
+                .await
+                .map_err(|failure| interrupted(options, failure))?;
+            let at_end = piece.is_none();
+            let too_large = |error| Failure::fatal(named(options.style, error));
+            if let Some(piece) = piece {
+                decoder.push(&piece).map_err(too_large)?;
+            }
+            loop {
+                let event = match at_end {
+                    false => decoder.next_event(),
+                    true => decoder.finish(),
+                };
+                let Some(event) = event.map_err(too_large)? else {
+                    break;
+                };
+                let flow = assembler.take(options, &event.name, &event.data, &mut out)?;
+                self.show(&mut out).await?;
+                if flow == Flow::End {
+                    body.release();
+                    return assembler.answer(options, ids);
+                }
+            }
+            if at_end {
+                if assembler.may_end() {
+                    return assembler.answer(options, ids);
+                }
+                let error = Error::new(
+                    ErrorCode::StreamInterrupted,
+                    "the stream ended before the answer did",
+                );
+                return Err(Failure::fatal(named(options.style, error)));
+            }
+        }
+    }
+
+    async fn show(&mut self, events: &mut Vec<Event>) -> Result<(), Failure> {
+        for event in events.drain(..) {
+            self.shown |= self.emitter.is_on();
+            self.emitter.emit(|| event).await.map_err(Failure::fatal)?;
+        }
+        Ok(())
+    }
+
+    /// A server that answers a stream request in one piece is shown as one piece.
+    async fn show_whole(&mut self, answer: &Answer) -> Result<(), Failure> {
+        if !self.emitter.is_on() {
+            return Ok(());
+        }
+        let mut events = Vec::new();
+        if !answer.reasoning.is_empty() {
+            events.push(Event::Reasoning {
+                delta: answer.reasoning.clone(),
+            });
+        }
+        if !answer.text.is_empty() {
+            events.push(Event::Text {
+                delta: answer.text.clone(),
+            });
+        }
+        self.show(&mut events).await
+    }
+}
+
+/// How an answer is to be read. Decided by what came, not by what was asked for: some servers always stream, some never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Stream,
+    Whole,
+    Page,
+}
+
+impl Form {
+    fn of(response: &HttpResponse, asked_for_stream: bool) -> Form {
+        let kind = response.header("content-type").unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        match kind.to_ascii_lowercase().as_str() {
+            "text/event-stream" => Form::Stream,
+            "text/html" => Form::Page,
+            kind if kind.ends_with("json") => Form::Whole,
+            _ if asked_for_stream => Form::Stream,
+            _ => Form::Whole,
+        }
+    }
+}
+
+/// The bytes of an answer under the two limits of silence.
+struct Body<'a> {
+    options: &'a Options,
+    pieces: BoxStream<'static, Result<Bytes>>,
+    /// Until when the first byte must come; `None` once it has.
+    first_byte: Option<Instant>,
+}
+
+impl Body<'_> {
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        let options = self.options;
+        let (until, what, limit) = match self.first_byte {
+            Some(until) => (
+                until,
+                "the beginning of the answer",
+                options.first_byte_timeout,
+            ),
+            None => {
+                let until = Instant::now() + options.idle_timeout;
+                (until, "the next piece of the answer", options.idle_timeout)
+            }
+        };
+        let piece = tokio::time::timeout_at(until, self.pieces.next())
+            .await
+            .map_err(|_| silence(options, what, limit))?;
+        self.first_byte = None;
+        piece
+            .transpose()
+            .map_err(|error| Failure::fatal(named(options.style, error)))
+    }
+
+    async fn whole(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut whole = Vec::new();
+        while let Some(piece) = self.next().await? {
+            if whole.len() + piece.len() > MAX_ANSWER_BYTES {
+                let error = Error::new(
+                    ErrorCode::LimitExceeded,
+                    format!("the answer is larger than {MAX_ANSWER_BYTES} bytes"),
+                );
+                return Err(Failure::fatal(named(self.options.style, error)));
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(whole)
+    }
+
+    /// The beginning of the body, as much as arrives in good order.
+    async fn head(&mut self, most: usize) -> Vec<u8> {
+        let mut head = Vec::new();
+        while let Ok(Some(piece)) = self.next().await {
+            let room = most - head.len();
+            head.extend_from_slice(&piece[..piece.len().min(room)]);
+            if head.len() == most {
+                break;
+            }
+        }
+        head
+    }
+
+    /// Lets go of a body that has said everything. When its end has already arrived, reading it keeps the connection.
+    fn release(mut self) {
+        while let Some(Some(Ok(_))) = self.pieces.next().now_or_never() {}
+    }
+}
+
+fn silence(options: &Options, what: &str, limit: Duration) -> Failure {
+    Failure::fatal(named(options.style, Error::timeout(what, limit)))
+}
+
+/// A connection that breaks in the middle of a stream is a stream without its end.
+fn interrupted(options: &Options, failure: Failure) -> Failure {
+    if failure.error.code() != ErrorCode::ConnectionFailed {
+        return failure;
+    }
+    let error = Error::new(
+        ErrorCode::StreamInterrupted,
+        "the connection broke before the answer ended",
+    );
+    Failure::fatal(named(options.style, error).because(&failure.error))
+}

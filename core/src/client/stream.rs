@@ -1,0 +1,91 @@
+//! A run as a stream of events (SPEC 7.5).
+
+use futures_util::{FutureExt, Stream, StreamExt};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::event::{Emitter, Event};
+use super::result::RunResult;
+use crate::error::{Error, ErrorCode, Result};
+
+/// Events that may wait for their reader. A full channel stops the reading of the socket.
+const CAPACITY: usize = 64;
+
+/// The events of a run, `done` last. An error is the last item. Dropping the stream ends the run: the socket is closed, tools
+/// are told to stop, nothing is saved.
+#[must_use = "a stream does nothing for anybody who does not read it"]
+pub struct EventStream {
+    events: mpsc::Receiver<Result<Event>>,
+    run: Option<AbortOnDropHandle<()>>,
+}
+
+impl EventStream {
+    pub(super) fn start<F, Fut>(run: F) -> Self
+    where
+        F: FnOnce(Emitter) -> Fut,
+        Fut: Future<Output = Result<RunResult>> + Send + 'static,
+    {
+        let (sender, events) = mpsc::channel(CAPACITY);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            let error = Error::new(
+                ErrorCode::Internal,
+                "a stream needs a tokio runtime to run on",
+            );
+            // The channel is new, so there is room.
+            let _ = sender.try_send(Err(error));
+            return EventStream { events, run: None };
+        };
+        let future = run(Emitter::to(sender.clone()));
+        let task = runtime.spawn(async move {
+            if let Err(error) = future.await {
+                // Fails only when nobody reads any more.
+                let _ = sender.send(Err(error)).await;
+            }
+        });
+        EventStream {
+            events,
+            run: Some(AbortOnDropHandle::new(task)),
+        }
+    }
+
+    /// The next event, `None` after the last.
+    pub async fn next(&mut self) -> Option<Result<Event>> {
+        StreamExt::next(self).await
+    }
+}
+
+impl Stream for EventStream {
+    type Item = Result<Event>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.events.poll_recv(cx) {
+            Poll::Ready(None) => {}
+            ready_or_pending => return ready_or_pending,
+        }
+        // The run has let go of its end. When it did so by panicking, its reader must not take that for an end.
+        let Some(run) = &mut self.run else {
+            return Poll::Ready(None);
+        };
+        match run.poll_unpin(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(ended) => {
+                self.run = None;
+                Poll::Ready(
+                    ended
+                        .err()
+                        .filter(|e| e.is_panic())
+                        .map(|_| Err(Error::new(ErrorCode::InternalPanic, "the run panicked"))),
+                )
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventStream").finish_non_exhaustive()
+    }
+}
