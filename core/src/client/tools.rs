@@ -15,7 +15,9 @@ use super::turns::Cx;
 use super::wire::Call;
 use crate::error::Result;
 use crate::json::{self, Json};
+use crate::log::LogLevel;
 use crate::metrics::MetricEvent;
+use crate::schema::{self, Provider};
 use crate::style::Style;
 use crate::tool::{Arguments, Tool, ToolContext, ToolInfo, ToolResult};
 use crate::toolkit::Toolkit;
@@ -51,9 +53,29 @@ impl Declared {
     }
 
     fn compile(inner: &Inner, tools: Arc<[Tool]>) -> Result<Declared> {
-        let list = tools
+        let provider = match inner.options.style {
+            Style::OpenAi => Provider::OpenAi,
+            Style::Anthropic => Provider::Anthropic,
+        };
+        let infos: Vec<&ToolInfo> = tools.iter().map(Tool::info).collect();
+        let compiled = schema::compile(provider, &infos);
+        for loss in &compiled.losses {
+            inner.options.logger.log(
+                LogLevel::Debug,
+                "client",
+                || {
+                    format!(
+                        "{}: {} at {:?}: {}",
+                        loss.tool, loss.keyword, loss.path, loss.detail
+                    )
+                },
+                [("tool", loss.tool.as_str().into())],
+            );
+        }
+        let list = compiled
+            .tools
             .iter()
-            .map(|tool| declaration(inner.options.style, tool.info()))
+            .map(json::to_json)
             .collect::<Result<Vec<_>>>()?;
         Ok(Declared {
             joined: join(&list)?,
@@ -82,20 +104,6 @@ impl Declared {
         text.push('.');
         text
     }
-}
-
-fn declaration(style: Style, tool: &ToolInfo) -> Result<Json> {
-    use serde_json::json;
-    let (name, description, schema) = (&tool.name, &tool.description, &tool.input_schema);
-    json::to_json(&match style {
-        Style::OpenAi => json!({
-            "type": "function",
-            "function": {"name": name, "description": description, "parameters": schema},
-        }),
-        Style::Anthropic => {
-            json!({"name": name, "description": description, "input_schema": schema})
-        }
-    })
 }
 
 /// Declarations as one JSON list, or none: an empty list is not sent.
