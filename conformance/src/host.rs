@@ -80,7 +80,8 @@ fn kind(option: &str) -> Option<&'static str> {
     })
 }
 
-/// Replaces every `{"$host": BEHAVIOUR}` in `args` by a number from `next` and returns the table for the shim.
+/// Replaces every `{"$host": BEHAVIOUR}` in `args` by `{"handler": NUMBER}` (under `handler` by the number itself), the form
+/// of the waist, with numbers from `next`, and returns the table for the shim.
 pub fn extract(
     args: &mut Value,
     next: &mut impl FnMut() -> u64,
@@ -116,7 +117,10 @@ fn walk(
                 number.to_string(),
                 json!({"kind": kind, "behaviour": behaviour}),
             );
-            *value = number.into();
+            *value = match option {
+                "handler" => number.into(),
+                _ => json!({"handler": number}),
+            };
             Ok(())
         }
         Value::Object(map) => map.iter_mut().try_for_each(|(key, value)| {
@@ -153,7 +157,7 @@ mod tests {
         );
         assert_eq!(
             args,
-            json!({"options": {"tools": [{"name": "t", "handler": 7}], "hooks": {"beforeLLM": 8}}})
+            json!({"options": {"tools": [{"name": "t", "handler": 7}], "hooks": {"beforeLLM": {"handler": 8}}}})
         );
     }
 

@@ -66,11 +66,18 @@ impl IntoToolResult for &str {
     }
 }
 
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> ToolResult {
+        ToolResult::default()
+    }
+}
+
 impl IntoToolResult for Value {
-    /// Text as it stands; anything else as compact JSON.
+    /// Text as it stands; null as no text; anything else as compact JSON.
     fn into_tool_result(self) -> ToolResult {
         match self {
             Value::String(text) => ToolResult::text(text),
+            Value::Null => ToolResult::default(),
             other => ToolResult::text(other.to_string()),
         }
     }

@@ -14,6 +14,7 @@ use crate::counters::Counted;
 use crate::error::{Error, ErrorCode, Result};
 use crate::log::{LogLevel, Logger};
 use crate::mcp::{McpSource, ServerStatus};
+use crate::schema::{self, Compiled, Provider};
 use crate::tool::{Arguments, Tool, ToolContext, ToolResult};
 
 /// An ordered set of tools. Cloning is cheap and gives the same toolkit.
@@ -48,6 +49,13 @@ impl Toolkit {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// The tools as a provider declares them, and what had to be changed for it (SPEC 5).
+    pub fn adapt(&self, provider: Provider) -> Compiled {
+        let tools = self.tools();
+        let infos: Vec<_> = tools.iter().map(Tool::info).collect();
+        schema::compile(provider, &infos)
     }
 
     /// The tool of that final name.
