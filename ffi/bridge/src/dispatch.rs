@@ -1,0 +1,117 @@
+//! The table of operations. Names, arguments, results and the work behind them stand side by side and nowhere else.
+
+use std::sync::Arc;
+
+use crate::event;
+use crate::operation::Operation;
+use crate::ops::{self, Empty, Nothing};
+use crate::request;
+use crate::shared::Shared;
+use crate::work::{misc, toolkit};
+use toolspan::{Error, ErrorCode, ToolResult};
+
+/// What the work of an operation has at hand.
+pub(crate) struct Context {
+    pub(crate) shared: Arc<Shared>,
+    /// The operation; absent in a direct call.
+    pub(crate) operation: Option<Arc<Operation>>,
+}
+
+macro_rules! operations {
+    (
+        immediate { $($(#[doc = $idoc:literal])+ $(#[cfg($icfg:meta)])? $ivariant:ident = $iname:literal: $iargs:ty => $iresult:ty, $irun:path;)+ }
+        submitted { $($(#[doc = $sdoc:literal])+ $(#[cfg($scfg:meta)])? $svariant:ident = $sname:literal: $sargs:ty => $sresult:ty, $srun:path;)+ }
+    ) => {
+        /// Every operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Op {
+            $($(#[doc = $idoc])+ $(#[cfg($icfg)])? $ivariant,)+
+            $($(#[doc = $sdoc])+ $(#[cfg($scfg)])? $svariant,)+
+        }
+
+        impl Op {
+            /// Every operation.
+            pub const ALL: &'static [Op] = &[$($(#[cfg($icfg)])? Op::$ivariant,)+ $($(#[cfg($scfg)])? Op::$svariant,)+];
+
+            /// The name in a request.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($(#[cfg($icfg)])? Op::$ivariant => $iname,)+ $($(#[cfg($scfg)])? Op::$svariant => $sname,)+ }
+            }
+
+            /// One line for documentation.
+            pub const fn describe(self) -> &'static str {
+                match self { $($(#[cfg($icfg)])? Op::$ivariant => concat!($($idoc),+),)+ $($(#[cfg($scfg)])? Op::$svariant => concat!($($sdoc),+),)+ }
+            }
+
+            /// Whether [`crate::Engine::call`] does it; [`crate::Engine::submit`] does all.
+            pub const fn immediate(self) -> bool {
+                match self { $($(#[cfg($icfg)])? Op::$ivariant => true,)+ $($(#[cfg($scfg)])? Op::$svariant => false,)+ }
+            }
+
+            pub(crate) fn named(name: &str) -> Option<Op> {
+                match name { $($(#[cfg($icfg)])? $iname => Some(Op::$ivariant),)+ $($(#[cfg($scfg)])? $sname => Some(Op::$svariant),)+ _ => None }
+            }
+
+            /// JSON Schemas of the arguments and the result.
+            pub(crate) fn schemas(self, generator: &mut schemars::SchemaGenerator) -> (schemars::Schema, schemars::Schema) {
+                match self {
+                    $($(#[cfg($icfg)])? Op::$ivariant => (generator.subschema_for::<$iargs>(), generator.subschema_for::<$iresult>()),)+
+                    $($(#[cfg($scfg)])? Op::$svariant => (generator.subschema_for::<$sargs>(), generator.subschema_for::<$sresult>()),)+
+                }
+            }
+        }
+
+        /// Does an immediate operation.
+        pub(crate) fn now(op: Op, context: &Context, args: &str) -> Result<String, Error> {
+            match op {
+                $($(#[cfg($icfg)])? Op::$ivariant => {
+                    let result: $iresult = $irun(context, request::decode::<$iargs>(args)?)?;
+                    event::json(&result)
+                })+
+                _ => Err(Error::new(ErrorCode::Internal, "the operation has to be submitted")),
+            }
+        }
+
+        /// Does an operation that takes time.
+        pub(crate) async fn later(op: Op, context: Context, args: String) -> Result<String, Error> {
+            match op {
+                $($(#[cfg($scfg)])? Op::$svariant => {
+                    let args = request::decode::<$sargs>(&args)?;
+                    // On the heap, so that a small operation does not carry the size of the largest.
+                    let result: $sresult = Box::pin($srun(context, args)).await?;
+                    event::json(&result)
+                })+
+                _ => now(op, &context, &args),
+            }
+        }
+    };
+}
+
+operations! {
+    immediate {
+        /// Version of the library.
+        Version = "version": Nothing => ops::Version, misc::version;
+        /// What is open and running in this engine.
+        Counters = "counters": Nothing => ops::Counters, misc::counters;
+        /// The tools of a toolkit, in order (SPEC 4.1).
+        ToolkitTools = "toolkit.tools": ops::ToolkitNumber => ops::Tools, toolkit::tools;
+        /// One tool by name.
+        ToolkitGet = "toolkit.get": ops::ToolkitGet => ops::MaybeTool, toolkit::get;
+        /// Adds a native tool (SPEC 4.3).
+        ToolkitRegister = "toolkit.register": ops::ToolkitRegister => ops::Registered, toolkit::register;
+        /// Panics at once.
+        #[cfg(feature = "test-ops")] TestPanicNow = "test.panicNow": Nothing => Empty, crate::work::test::panic_now;
+    }
+    submitted {
+        /// Connects, lists and assembles a toolkit (SPEC 4.1).
+        ToolkitCreate = "toolkit.create": ops::ToolkitCreate => ops::ToolkitNumber, toolkit::create;
+        /// Executes one call outside a run (SPEC 4.3).
+        ToolkitExecute = "toolkit.execute": ops::ToolkitExecute => ToolResult, toolkit::execute;
+        /// Ends a toolkit (SPEC 3.8).
+        ToolkitClose = "toolkit.close": ops::ToolkitNumber => Empty, toolkit::close;
+        /// Panics where it is told to.
+        #[cfg(feature = "test-ops")] TestPanic = "test.panic": crate::work::test::Panic => crate::work::test::Bomb, crate::work::test::panic;
+        /// Logs a record, then never yields.
+        #[cfg(feature = "test-ops")] TestBlock = "test.block": Nothing => Empty, crate::work::test::block;
+    }
+}

@@ -1,0 +1,84 @@
+//! Toolkits (SPEC 4).
+
+use std::time::Duration;
+
+use super::host_tool;
+use crate::dispatch::Context;
+use crate::ops::{
+    Empty, MaybeTool, Registered, ToolkitCreate, ToolkitExecute, ToolkitGet, ToolkitNumber,
+    ToolkitRegister, Tools,
+};
+use toolspan::{Arguments, Error, ToolContext, ToolResult, Toolkit};
+
+pub(crate) async fn create(context: Context, args: ToolkitCreate) -> Result<ToolkitNumber, Error> {
+    let shared = &context.shared;
+    let options = args.options;
+    let mut builder = Toolkit::builder()
+        .logger(shared.logger.clone())
+        .counters(shared.counters.clone())
+        .disable_tools(options.disable_tools);
+    for (index, spec) in options.tools.into_iter().enumerate() {
+        builder = builder.tool(host_tool::tool(
+            spec,
+            &shared.host,
+            &format!("tools[{index}]"),
+        )?);
+    }
+    if let Some(ms) = options.timeout_ms {
+        builder = builder.timeout(Duration::from_millis(ms));
+    }
+    let toolkit = builder.build().await?;
+    Ok(ToolkitNumber {
+        toolkit: shared.toolkits.insert(toolkit)?,
+    })
+}
+
+pub(crate) fn tools(context: &Context, args: ToolkitNumber) -> Result<Tools, Error> {
+    let toolkit = context.shared.toolkits.get(args.toolkit)?;
+    Ok(Tools {
+        tools: toolkit
+            .tools()
+            .iter()
+            .map(|tool| tool.info().clone())
+            .collect(),
+    })
+}
+
+pub(crate) fn get(context: &Context, args: ToolkitGet) -> Result<MaybeTool, Error> {
+    let toolkit = context.shared.toolkits.get(args.toolkit)?;
+    Ok(MaybeTool {
+        tool: toolkit.get(&args.name).map(|tool| tool.info().clone()),
+    })
+}
+
+pub(crate) fn register(context: &Context, args: ToolkitRegister) -> Result<Registered, Error> {
+    let toolkit = context.shared.toolkits.get(args.toolkit)?;
+    let tool = host_tool::tool(args.tool, &context.shared.host, "tool")?;
+    Ok(Registered {
+        registered: toolkit.register(tool)?,
+    })
+}
+
+pub(crate) async fn execute(context: Context, args: ToolkitExecute) -> Result<ToolResult, Error> {
+    let toolkit = context.shared.toolkits.get(args.toolkit)?;
+    let arguments = match args.args {
+        None => Arguments::empty(),
+        Some(json) => match Arguments::from_json(json.into()) {
+            Ok(arguments) => arguments,
+            Err(refused) => return Ok(ToolResult::error(refused.to_string())),
+        },
+    };
+    let call = ToolContext {
+        timeout: args.timeout_ms.map(Duration::from_millis),
+        ..ToolContext::default()
+    };
+    toolkit.execute(&args.name, arguments, call).await
+}
+
+pub(crate) async fn close(context: Context, args: ToolkitNumber) -> Result<Empty, Error> {
+    // A second close is not an error (SPEC 3.8), and a number that is gone was closed.
+    if let Ok(toolkit) = context.shared.toolkits.remove(args.toolkit) {
+        toolkit.close().await;
+    }
+    Ok(Empty {})
+}

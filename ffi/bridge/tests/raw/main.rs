@@ -1,0 +1,7 @@
+//! The waist itself, driven the way a binding drives it.
+
+mod calls;
+mod endings;
+mod host;
+mod texts;
+mod threads;
