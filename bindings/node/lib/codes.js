@@ -1,0 +1,30 @@
+"use strict";
+
+// The closed list of error codes (SPEC 8) and the class of each, in the order of the table in SPEC.md.
+module.exports = {
+  invalid_argument: "InvalidArgumentError",
+  invalid_config: "InvalidConfigError",
+  not_found: "NotFoundError",
+  cancelled: "CancelledError",
+  timeout: "TimeoutError",
+  closed: "ClosedError",
+  forked: "ForkedError",
+  required_server_failed: "RequiredServerFailedError",
+  connection_failed: "ConnectionFailedError",
+  process_failed: "ProcessFailedError",
+  unauthorized: "UnauthorizedError",
+  provider_rejected: "ProviderRejectedError",
+  rate_limited: "RateLimitedError",
+  provider_unavailable: "ProviderUnavailableError",
+  invalid_response: "InvalidResponseError",
+  stream_interrupted: "StreamInterruptedError",
+  limit_exceeded: "LimitExceededError",
+  mcp_error: "McpError",
+  host_failed: "HostFailedError",
+  store_failed: "StoreFailedError",
+  store_conflict: "StoreConflictError",
+  unsupported: "UnsupportedError",
+  abi_mismatch: "AbiMismatchError",
+  internal: "InternalError",
+  internal_panic: "InternalPanicError",
+};

@@ -1,0 +1,205 @@
+"use strict";
+
+// The pump: promises by operation number, the program's functions by handler number, events drained on the event loop.
+
+const { AsyncResource } = require("node:async_hooks");
+const { fromNative, fromRecord } = require("./errors.js");
+const { serve, notify, failure, ANSWERED } = require("./host.js");
+const { native } = require("./native.js");
+
+// The longest a timer can be set; it exists to keep the process alive and never fires in practice.
+const FOREVER_MS = 2 ** 31 - 1;
+const CLOSE_MS = 5000;
+
+/** An instance of the library: its threads, its toolkits and clients. */
+class Engine {
+  #native;
+  #numbers = 0;
+  #pending = new Map();
+  // Owned by the toolkits and clients they were given to.
+  #handlers = new Map();
+  #log;
+  #alive;
+  #dropped = new FinalizationRegistry(({ op, args, handlers }) => this.#discard(op, args, handlers));
+
+  /** @param {import("../index.js").EngineOptions} [options] */
+  constructor({ log, logLevel, ...options } = {}) {
+    this.#log = log;
+    const self = new WeakRef(this);
+    try {
+      this.#native = new native.Engine(
+        JSON.stringify({ hostCalls: ANSWERED, log: logLevel ?? (log && "info"), ...options }),
+        () => self.deref()?.#drain(),
+      );
+    } catch (error) {
+      throw fromNative(error);
+    }
+  }
+
+  /** An operation that needs no waiting. */
+  call(op, args = {}) {
+    try {
+      return JSON.parse(this.#native.call(JSON.stringify({ op, args })));
+    } catch (error) {
+      throw fromNative(error);
+    }
+  }
+
+  /**
+   * Starts an operation and returns its number, a promise of its result (`ended`), and what the program's functions threw
+   * meanwhile, by number of the host call and id of the tool call (`thrown`). The context (AsyncLocalStorage) of those
+   * functions is the one of this call, or `context`; `keep` is not collected before the end.
+   */
+  start(op, args, { signal, context, keep } = {}) {
+    const number = ++this.#numbers;
+    const thrown = new Map();
+    const ended = new Promise((resolve, reject) => {
+      const operation = { resolve, reject, signal, keep, calls: new Map(), thrown };
+      if (signal?.aborted) {
+        reject(fromRecord({ code: "cancelled", message: "the caller cancelled", retryable: false }, signal.reason));
+        return;
+      }
+      const request = JSON.stringify({ op, args });
+      operation.context = context ?? new AsyncResource("toolspan");
+      operation.abort = () => this.#native.cancel(number);
+      this.#pending.set(number, operation);
+      this.#alive ??= setInterval(() => this, FOREVER_MS);
+      signal?.addEventListener("abort", operation.abort, { once: true });
+      try {
+        this.#native.submit(number, request);
+      } catch (error) {
+        this.#forget(number, operation);
+        reject(fromNative(error));
+      }
+    });
+    return { number, ended, thrown };
+  }
+
+  /** Starts an operation and gives its result. */
+  run(op, args, options) {
+    return this.start(op, args, options).ended;
+  }
+
+  /** Cancels the operation of that number, which may have ended. */
+  cancel(number) {
+    this.#native.cancel(number);
+  }
+
+  /**
+   * The JSON of options with a number in the place of each function, and the functions by number. Whoever holds
+   * the map keeps the functions known.
+   */
+  encode(options) {
+    const handlers = new Map();
+    const text = JSON.stringify(options, (_key, value) => {
+      if (typeof value !== "function") return value;
+      const number = ++this.#numbers;
+      handlers.set(number, value);
+      this.#handlers.set(number, new WeakRef(value));
+      return number;
+    });
+    return { options: JSON.parse(text ?? "null"), handlers };
+  }
+
+  /** Forgets functions that `encode` numbered. */
+  release(handlers) {
+    for (const number of handlers.keys()) this.#handlers.delete(number);
+  }
+
+  /** When `object` is collected, its counterpart is closed: a net for programs that forget, no more. */
+  closeWhenCollected(object, op, args, handlers) {
+    this.#dropped.register(object, { op, args, handlers: [...handlers.keys()] }, object);
+  }
+
+  /** The program closed `object` itself. */
+  closed(object) {
+    this.#dropped.unregister(object);
+  }
+
+  /** Ends everything that is open; false when that took longer than `timeoutMs` and goes on in the background. */
+  async close({ timeoutMs = CLOSE_MS } = {}) {
+    const ended = await this.#native.close(timeoutMs);
+    this.#drain();
+    return ended;
+  }
+
+  #discard(op, args, handlers) {
+    for (const number of handlers) this.#handlers.delete(number);
+    try {
+      this.#native.submit(++this.#numbers, JSON.stringify({ op, args }));
+    } catch {
+      // The engine is closed, and everything of it.
+    }
+  }
+
+  // Called by the native wake function: nothing may be thrown from here.
+  #drain() {
+    for (let text; (text = this.#native.poll()) !== null && text !== "[]"; ) {
+      for (const event of JSON.parse(text)) this.#deliver(event);
+    }
+  }
+
+  #deliver(event) {
+    const operation = this.#pending.get(event.op);
+    switch (event.type) {
+      case "host_call":
+        if (event.call === 0) this.#notify(event, operation);
+        else this.#serve(event, operation);
+        return;
+      case "host_call_cancelled":
+        operation?.calls.get(event.call)?.abort();
+        operation?.calls.delete(event.call);
+        return;
+    }
+    if (operation === undefined) return;
+    this.#forget(event.op, operation);
+    if (event.type === "done") return operation.resolve(event.result);
+    const own = operation.thrown.get(event.error.hostCall);
+    const reason = event.type === "cancelled" ? operation.signal?.reason : undefined;
+    operation.reject(fromRecord(event.error, own ? own.thrown : reason));
+  }
+
+  #forget(number, operation) {
+    this.#pending.delete(number);
+    operation.signal?.removeEventListener("abort", operation.abort);
+    if (this.#pending.size === 0) {
+      clearInterval(this.#alive);
+      this.#alive = undefined;
+    }
+  }
+
+  #notify({ kind, handler, payload }, operation) {
+    const target = kind === "log" ? this.#log : this.#handlers.get(handler)?.deref();
+    inContext(operation, () => notify(kind, target, payload));
+  }
+
+  #serve({ call, kind, handler, payload }, operation) {
+    const target = this.#handlers.get(handler)?.deref();
+    const controller = new AbortController();
+    operation?.calls.set(call, controller);
+    inContext(operation, async () => {
+      let reply;
+      try {
+        const value = await serve(kind, target, payload, controller.signal);
+        reply = JSON.stringify({ ok: value ?? null });
+      } catch (thrown) {
+        operation?.thrown.set(call, { thrown });
+        operation?.thrown.set(payload?.callId, { thrown });
+        reply = failure(thrown);
+      }
+      operation?.calls.delete(call);
+      if (controller.signal.aborted) return;
+      try {
+        this.#native.respond(call, reply);
+      } catch {
+        // Nobody waits for it any more, or the engine could not read it and has failed the call.
+      }
+    });
+  }
+}
+
+function inContext(operation, work) {
+  return operation === undefined ? work() : operation.context.runInAsyncScope(work);
+}
+
+module.exports = { Engine };
