@@ -1,3 +1,5 @@
+//! Tells the linker what a Node addon needs.
+
 fn main() {
     napi_build::setup();
 }

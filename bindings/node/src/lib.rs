@@ -8,6 +8,7 @@ use napi::bindgen_prelude::{AsyncTask, Function};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Error, Result, Status, Task};
 use napi_derive::napi;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use toolspan_bridge::Engine as Bridge;
@@ -21,6 +22,18 @@ const TEARDOWN: Duration = Duration::from_millis(500);
 /// Wakes the event loop, weakly: it does not keep the process alive. Its queue holds one call, so a burst of events is
 /// one turn of the loop, and a call that finds the queue full has nothing to add.
 type Wake = ThreadsafeFunction<(), (), (), Status, false, true, 1>;
+
+/// Version of the operations, events and functions that this library was built with.
+#[napi(catch_unwind)]
+pub fn abi_version() -> u32 {
+    toolspan_bridge::ABI_VERSION
+}
+
+/// Hash of the manifest that this library was built with, 16 hexadecimal digits.
+#[napi(catch_unwind)]
+pub fn schema_hash() -> String {
+    format!("{:016x}", toolspan_bridge::schema_hash())
+}
 
 /// One engine of one JavaScript environment.
 #[napi]
@@ -49,7 +62,8 @@ impl Engine {
         env.add_env_cleanup_hook(last, |last| {
             if let Some(bridge) = last.upgrade() {
                 bridge.set_wake(None);
-                bridge.close(TEARDOWN);
+                // A panic here would end the process; whatever it was, the engine is gone afterwards.
+                drop(catch_unwind(AssertUnwindSafe(|| bridge.close(TEARDOWN))));
             }
         })?;
         Ok(Engine { bridge })
