@@ -3,7 +3,7 @@
 // What a program uses. Every decision is the engine's; here are names, promises, iterators and the ends of things.
 
 const { AsyncResource } = require("node:async_hooks");
-const { Engine: Pump } = require("./engine.js");
+const { Engine: Pump, resultOf } = require("./engine.js");
 
 /** What `Symbol.asyncDispose` is where the runtime has none yet; compilers fall back to the same. */
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
@@ -53,9 +53,9 @@ function numberOf(toolkit, pump) {
 /** Runs an operation on behalf of an object; what the program's own tools threw becomes the cause of their results. */
 async function perform(object, op, { signal, toolkit, ...args }) {
   const { pump, kind, number } = inside.get(object);
-  const all = { [kind]: number, toolkit: numberOf(toolkit, pump), ...args };
+  const all = { toolkit: numberOf(toolkit, pump), [kind]: number, ...args };
   const { ended, thrown } = pump.start(op, all, { signal, keep: [object, toolkit] });
-  const result = await ended;
+  const result = resultOf(await ended);
   if (result?.isError && thrown.size > 0) because(result, thrown.values().next().value);
   for (const call of result?.toolCalls ?? []) if (call.isError && thrown.has(call.id)) because(call, thrown.get(call.id));
   return result;
@@ -203,14 +203,12 @@ class EventStream {
   async *#pull() {
     this.#operation = this.#start();
     const { number, ended } = this.#operation;
-    // Awaited below; a failure must not count as unhandled while the reader is busy elsewhere.
-    ended.catch(() => {});
     try {
       for (let batch = { end: false }; !batch.end; ) {
         batch = await this.#pump.run("stream.next", { stream: number, maxItems: STREAM_BATCH });
         yield* batch.items;
       }
-      await ended;
+      resultOf(await ended);
     } finally {
       this.#cancel();
     }

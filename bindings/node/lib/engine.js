@@ -3,13 +3,14 @@
 // The pump: promises by operation number, the program's functions by handler number, events drained on the event loop.
 
 const { AsyncResource } = require("node:async_hooks");
-const { fromNative, fromRecord } = require("./errors.js");
+const { fromRecord, recordOf } = require("./errors.js");
 const { serve, notify, failure, ANSWERED } = require("./host.js");
 const { native } = require("./native.js");
 
 // The longest a timer can be set; it exists to keep the process alive and never fires in practice.
 const FOREVER_MS = 2 ** 31 - 1;
 const CLOSE_MS = 5000;
+const CANCELLED = { code: "cancelled", message: "the caller cancelled", retryable: false };
 
 /** An instance of the library: its threads, its toolkits and clients. */
 class Engine {
@@ -28,11 +29,11 @@ class Engine {
     const self = new WeakRef(this);
     try {
       this.#native = new native.Engine(
-        JSON.stringify({ hostCalls: ANSWERED, log: logLevel ?? (log && "info"), ...options }),
+        JSON.stringify({ hostCalls: ANSWERED, log: logLevel ?? (log && "debug"), ...options }),
         () => self.deref()?.#drain(),
       );
     } catch (error) {
-      throw fromNative(error);
+      throw fromRecord(recordOf(error));
     }
   }
 
@@ -41,27 +42,30 @@ class Engine {
     try {
       return JSON.parse(this.#native.call(JSON.stringify({ op, args })));
     } catch (error) {
-      throw fromNative(error);
+      throw fromRecord(recordOf(error));
     }
   }
 
   /**
-   * Starts an operation and returns its number, a promise of its result (`ended`), and what the program's functions threw
-   * meanwhile, by number of the host call and id of the tool call (`thrown`). The context (AsyncLocalStorage) of those
-   * functions is the one of this call, or `context`; `keep` is not collected before the end.
+   * Starts an operation and returns its number, a promise of its outcome for `resultOf` (`ended`, never rejected), and what
+   * the program's functions threw meanwhile, by number of the host call and id of the tool call (`thrown`). The context
+   * (AsyncLocalStorage) of those functions is the one of this call, or `context`; `keep` is not collected before the end.
    */
   start(op, args, { signal, context, keep } = {}) {
     const number = ++this.#numbers;
     const thrown = new Map();
-    const ended = new Promise((resolve, reject) => {
-      const operation = { resolve, reject, signal, keep, calls: new Map(), thrown };
-      if (signal?.aborted) {
-        reject(fromRecord({ code: "cancelled", message: "the caller cancelled", retryable: false }, signal.reason));
-        return;
-      }
+    const ended = new Promise((resolve) => {
+      if (signal?.aborted) return resolve({ error: CANCELLED, cause: signal.reason });
       const request = JSON.stringify({ op, args });
-      operation.context = context ?? new AsyncResource("toolspan");
-      operation.abort = () => this.#native.cancel(number);
+      const operation = {
+        resolve,
+        signal,
+        keep,
+        thrown,
+        calls: new Map(),
+        context: context ?? new AsyncResource("toolspan"),
+        abort: () => this.#native.cancel(number),
+      };
       this.#pending.set(number, operation);
       this.#alive ??= setInterval(() => this, FOREVER_MS);
       signal?.addEventListener("abort", operation.abort, { once: true });
@@ -69,15 +73,15 @@ class Engine {
         this.#native.submit(number, request);
       } catch (error) {
         this.#forget(number, operation);
-        reject(fromNative(error));
+        resolve({ error: recordOf(error) });
       }
     });
     return { number, ended, thrown };
   }
 
   /** Starts an operation and gives its result. */
-  run(op, args, options) {
-    return this.start(op, args, options).ended;
+  async run(op, args, options) {
+    return resultOf(await this.start(op, args, options).ended);
   }
 
   /** Cancels the operation of that number, which may have ended. */
@@ -153,10 +157,9 @@ class Engine {
     }
     if (operation === undefined) return;
     this.#forget(event.op, operation);
-    if (event.type === "done") return operation.resolve(event.result);
-    const own = operation.thrown.get(event.error.hostCall);
+    const own = operation.thrown.get(event.error?.hostCall);
     const reason = event.type === "cancelled" ? operation.signal?.reason : undefined;
-    operation.reject(fromRecord(event.error, own ? own.thrown : reason));
+    operation.resolve({ result: event.result, error: event.error, cause: own ? own.thrown : reason });
   }
 
   #forget(number, operation) {
@@ -198,8 +201,17 @@ class Engine {
   }
 }
 
+/**
+ * The result of an operation, or its error. The error is made here, where the caller awaits, so that its stack shows who
+ * called and not the pump.
+ */
+function resultOf({ result, error, cause }) {
+  if (error) throw fromRecord(error, cause);
+  return result;
+}
+
 function inContext(operation, work) {
   return operation === undefined ? work() : operation.context.runInAsyncScope(work);
 }
 
-module.exports = { Engine };
+module.exports = { Engine, resultOf };

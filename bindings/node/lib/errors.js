@@ -48,13 +48,13 @@ function fromRecord(record, cause) {
   return new (classes[codes[record.code]] ?? ToolspanError)(record, cause);
 }
 
-/** The error of what the native half threw: the text of a record, or, for a defect, anything. */
-function fromNative(thrown) {
+/** The record in what the native half threw: its text, or, for a defect, one that says so. */
+function recordOf(thrown) {
   try {
-    return fromRecord(JSON.parse(thrown.message));
+    return JSON.parse(thrown.message);
   } catch {
-    return fromRecord({ code: "internal", message: String(thrown?.message), retryable: false }, thrown);
+    return { code: "internal", message: String(thrown?.message), retryable: false };
   }
 }
 
-module.exports = { ToolspanError, classes, fromRecord, fromNative };
+module.exports = { ToolspanError, classes, fromRecord, recordOf };

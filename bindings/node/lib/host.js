@@ -44,9 +44,8 @@ async function notify(kind, target, payload) {
   }
 }
 
-/** What a tool returned, as the engine takes it. Nothing at all is an empty output. */
-function toolAnswer(value) {
-  if (value === undefined) return { value: "" };
+/** What a tool returned, as the engine takes it. */
+function toolAnswer(value = null) {
   const isResult = typeof value?.output === "string" && typeof value.isError === "boolean";
   return isResult ? { result: value } : { value };
 }

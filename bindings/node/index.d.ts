@@ -1,0 +1,487 @@
+/**
+ * toolspan: an agent that uses tools. The words are those of SPEC.md; keys and defaults are the same in every language.
+ */
+import type { ErrorCode } from "./errors.js";
+
+export * from "./errors.js";
+
+/** A value as JSON has it. */
+export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
+/** A JSON object. */
+export type JsonObject = { [key: string]: JsonValue };
+/** A JSON Schema. */
+export type JsonSchema = { readonly [keyword: string]: unknown };
+/** A message of a transcript, in the dialect of the client. */
+export type Message = JsonObject;
+
+// Errors
+
+/** What every failure looks like (SPEC 8). */
+export interface ErrorRecord {
+  code: ErrorCode;
+  /** What happened and what to do about it, without the code. Never contains a secret. */
+  message: string;
+  /** Whether trying again can help. */
+  retryable: boolean;
+  retryAfterMs?: number;
+  httpStatus?: number;
+  /** Style of the endpoint. */
+  provider?: string;
+  /** Id of the MCP server. */
+  server?: string;
+  tool?: string;
+  /** Where in the input, such as `mcpServers.search.url`. */
+  path?: string;
+  /** The provider's own error object, redacted. */
+  details?: JsonValue;
+  /** Number of the host call whose failure this is. */
+  hostCall?: number;
+  /** The chain below, outermost first. */
+  cause?: { message: string; code?: ErrorCode }[];
+}
+
+/**
+ * What every failure is; there is a subclass for each code. `message` reads `code: path: text`. `cause` is what a
+ * function of the program threw, or the reason of its AbortSignal, or else the library's own chain.
+ */
+export class ToolspanError extends Error {
+  constructor(record: ErrorRecord, cause?: unknown);
+  readonly code: ErrorCode;
+  readonly retryable: boolean;
+  readonly retryAfterMs?: number;
+  readonly httpStatus?: number;
+  readonly provider?: string;
+  readonly server?: string;
+  readonly tool?: string;
+  readonly path?: string;
+  readonly details?: JsonValue;
+  /** The record as it came. */
+  toJSON(): ErrorRecord;
+}
+
+// Tools
+
+/** Advisory; taken from MCP annotations. */
+export interface ToolHints {
+  readOnly?: boolean;
+  destructive?: boolean;
+  openWorld?: boolean;
+}
+
+/** Content that is not text. `data` is base64. */
+export type ContentPart =
+  | { type: "text"; text: string }
+  | { type: "image" | "file" | "audio"; mimeType: string; data?: string; url?: string; name?: string };
+
+/** Result of one call. An expected failure is `isError`, for the model to act on. */
+export interface ToolResult {
+  output: string;
+  isError: boolean;
+  parts?: ContentPart[];
+  /** For the program, never sent to the model. */
+  metadata?: JsonObject;
+  /** What the program's own function threw. Not enumerable. */
+  readonly cause?: unknown;
+}
+
+/** What a tool may know about the call it serves. */
+export interface ToolCallContext {
+  name: string;
+  /** Aborted when nobody waits for the result any more. */
+  signal: AbortSignal;
+  /** The id the model gave the call; absent outside a run. */
+  callId?: string;
+  /** The budget of the call, where it has one. */
+  timeoutMs?: number;
+}
+
+/**
+ * A tool of the program (SPEC 6). The handler returns text, a {@link ToolResult}, any other JSON value (its compact JSON
+ * is the output), or nothing (an empty output), or a promise of these. What it throws becomes an error result.
+ */
+export interface Tool {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema?: JsonSchema;
+  readonly hints?: ToolHints;
+  readonly handler: (args: JsonObject, context: ToolCallContext) => unknown;
+}
+
+/** A tool of a toolkit. */
+export interface ToolInfo {
+  name: string;
+  description: string;
+  inputSchema: JsonSchema;
+  source: "mcp" | "native";
+  hints?: ToolHints;
+}
+
+/** A validator of the Standard Schema family, such as zod, Valibot or ArkType. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+/** What a validator says. */
+export type StandardResult<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: ReadonlyArray<{ readonly message: string; readonly path?: ReadonlyArray<unknown> | undefined }> };
+
+/** What a validator gives on. */
+export type OutputOf<S extends StandardSchema> = NonNullable<S["~standard"]["types"]>["output"];
+
+interface DefinitionOf<Input, Args> {
+  /** `[A-Za-z0-9_-]{1,64}`. */
+  name: string;
+  /** For the model. */
+  description?: string;
+  /** The arguments: a JSON Schema, or a validator, whose output `run` gets. */
+  input?: Input;
+  /** The JSON Schema, for validators that do not describe themselves. */
+  inputSchema?: JsonSchema;
+  hints?: ToolHints;
+  run: (args: Args, context: ToolCallContext) => unknown;
+}
+
+/** Makes a tool of a function whose arguments a validator checks. `TypeError` when the validator gives no JSON Schema. */
+export function defineTool<S extends StandardSchema>(
+  definition: DefinitionOf<S, OutputOf<S>> & { input: S },
+): Tool;
+/** Makes a tool of a function whose arguments a JSON Schema describes. They are not checked against it. */
+export function defineTool<Args = JsonObject>(definition: DefinitionOf<JsonSchema, Args>): Tool;
+
+// Servers and toolkits
+
+/** One entry of the MCP configuration (SPEC 3.1). */
+export interface McpServerConfig {
+  type?: "local" | "stdio" | "remote" | "http" | "streamable-http" | "streamableHttp" | "sse";
+  command?: string | string[];
+  args?: string[];
+  environment?: Record<string, string>;
+  env?: Record<string, string>;
+  inheritEnv?: "all" | "none" | string[];
+  cwd?: string;
+  url?: string;
+  headers?: Record<string, string>;
+  enabled?: boolean;
+  disabled?: boolean;
+  timeout?: number;
+  tools?: Record<string, boolean> | null;
+  expose?: "prefixed" | "original";
+  dedupKey?: string;
+  dedupPreferred?: boolean;
+  required?: boolean;
+}
+
+/** A configuration as an object: a document, or the map of servers itself. */
+export type McpConfigObject =
+  | { mcpServers: Record<string, McpServerConfig> }
+  | { servers: Record<string, McpServerConfig> }
+  | { mcp: Record<string, McpServerConfig> }
+  | Record<string, McpServerConfig>;
+
+/** A path, an object, or the bytes of a JSON document. */
+export type McpConfig = string | McpConfigObject | Uint8Array;
+
+export interface ServerStatus {
+  state: "connected" | "disabled" | "failed" | "deduplicated";
+  /** Why a server failed; the id that is used instead of a duplicate. */
+  reason?: string;
+  error?: ErrorRecord;
+  /** How many tools a connected server listed, before filters. */
+  tools?: number;
+}
+
+/** Cancels, in the way of `fetch`. The operation then fails with `cancelled`, whose cause is the signal's reason. */
+export interface Cancellable {
+  signal?: AbortSignal | null;
+}
+
+/** SPEC 4.1. */
+export interface ToolkitOptions extends Cancellable {
+  mcpConfig?: McpConfig;
+  /** The text of the configuration document. */
+  mcpConfigText?: string;
+  /** The program's own tools, after those of the servers. */
+  tools?: readonly Tool[];
+  /** Final names of tools to leave out. */
+  disableTools?: readonly string[];
+  /** Deadline of the whole build. */
+  timeoutMs?: number;
+}
+
+export type Provider = "openai" | "anthropic" | "gemini";
+
+/** A toolkit's tools in the shape of a provider, and what had to be changed for it (SPEC 5). */
+export interface Adaptation {
+  tools: JsonObject[];
+  losses: { tool: string; path: string; keyword: string; action: string; detail: string }[];
+}
+
+/** An ordered set of tools and the connections behind them. Close it, or hold it with `await using`. */
+export class Toolkit implements AsyncDisposable {
+  private constructor();
+  tools(): ToolInfo[];
+  /** The tool of that name, or null. */
+  get(name: string): ToolInfo | null;
+  /** Every server of the configuration by id. */
+  status(): Record<string, ServerStatus>;
+  adapt(provider: Provider): Adaptation;
+  /** Adds a tool of the program; false when the name was taken. */
+  register(tool: Tool): boolean;
+  /** Executes one call outside a run. `args` may have any shape of SPEC 4.4. */
+  execute(name: string, args?: JsonValue, options?: Cancellable & { timeoutMs?: number }): Promise<ToolResult>;
+  /** Ends sessions, sockets and processes; again and again if you like. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface ListOptions extends Cancellable {
+  timeoutMs?: number;
+}
+
+/** What the servers of a configuration offer, unfiltered (SPEC 3.6). */
+export interface Inventory {
+  tools: Record<string, { name: string; exposedName: string; description: string; inputSchema: JsonSchema }[]>;
+  status: Record<string, ServerStatus>;
+}
+
+// Clients
+
+/** Whether a hook may wait: all may. Each also gets the signal that tells when nobody waits for it any more. */
+type Hook<In, Out> = (payload: In, context: { signal: AbortSignal }) => Out | void | Promise<Out | void>;
+
+/** SPEC 7.4. What a hook throws ends the run, and is the cause of its error. */
+export interface Hooks {
+  beforeLLM?: Hook<
+    { messages: Message[]; tools: JsonValue[]; model: string; turn: number },
+    { messages?: Message[]; tools?: JsonValue[]; model?: string } | null
+  >;
+  afterLLM?: Hook<{ response: JsonValue; model: string; turn: number }, void>;
+  beforeTool?: Hook<
+    { name: string; args: JsonObject; id: string; turn: number; hints?: ToolHints },
+    { result: ToolResult } | { args: JsonObject } | null
+  >;
+  afterTool?: Hook<
+    { name: string; args: JsonObject; result: ToolResult; id: string; turn: number },
+    { result: ToolResult } | null
+  >;
+}
+
+/** A stored conversation. */
+export interface Transcript {
+  version: 1;
+  style: Style;
+  messages: Message[];
+}
+
+/** A conversation store of the program (SPEC 7.7). */
+export interface ConversationStore {
+  get(id: string): Transcript | Message[] | null | undefined | Promise<Transcript | Message[] | null | undefined>;
+  save(id: string, transcript: Transcript): unknown;
+}
+
+/** What `httpClient` is called with, the second argument of `fetch`. */
+export interface HttpRequestInit {
+  method: string;
+  headers: [string, string][];
+  body: string;
+  signal: AbortSignal;
+  redirect: "manual";
+}
+
+/** What `httpClient` answers, the part of a `Response` that is used. */
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: Iterable<[string, string]>;
+  readonly body: { getReader(): { read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>; cancel(): Promise<void> } } | null;
+  text(): Promise<string>;
+}
+
+export type MetricEvent =
+  | { type: "llm"; model: string; status: "ok" | "error"; ms: number; promptTokens: number; completionTokens: number }
+  | { type: "tool"; tool: string; source?: "mcp" | "native"; isError: boolean; ms: number }
+  | { type: "run"; model: string; turns: number; toolCalls: number; totalTokens: number; ms: number; error?: ErrorCode };
+
+export type Style = "openai" | "anthropic";
+
+/** SPEC 7.1; what is absent has the default of the table there. */
+export interface ClientOptions {
+  baseUrl: string;
+  style: Style;
+  model: string;
+  apiKey?: string;
+  apiKeyEnv?: string;
+  headers?: Record<string, string>;
+  systemPrompt?: string;
+  maxTurns?: number;
+  maxToolConcurrency?: number;
+  maxToolOutputBytes?: number;
+  retries?: number;
+  retryBaseMs?: number;
+  maxRetryDelayMs?: number;
+  retryableStatuses?: readonly number[];
+  timeoutMs?: number;
+  firstByteTimeoutMs?: number;
+  idleTimeoutMs?: number;
+  requestParams?: JsonObject;
+  /** Sees the whole body, last, and returns the one to send; nothing means that the body stays. */
+  bodyTransform?: Hook<JsonObject, JsonObject | null>;
+  hooks?: Hooks;
+  /** May turn a failure into a retry or an end. */
+  onError?: Hook<{ error: ToolspanError; attempt: number; retryable: boolean }, "retry" | "fail" | null>;
+  /** Sends the requests to the model: `fetch`, or a function like it. */
+  httpClient?: (url: string, init: HttpRequestInit) => Promise<HttpResponse>;
+  store?: string | ConversationStore;
+  onMetric?: (event: MetricEvent) => unknown;
+}
+
+/** What a single call may set. */
+export interface RunOptions extends Cancellable {
+  toolkit?: Toolkit | null;
+  /** Messages before the prompt, in the client's dialect. */
+  history?: readonly Message[];
+  systemPrompt?: string;
+  model?: string;
+  maxTurns?: number;
+  timeoutMs?: number;
+}
+
+export interface Usage {
+  /** All input, cached input included. */
+  promptTokens: number;
+  completionTokens: number;
+  totalTokens: number;
+  cacheReadTokens?: number;
+  cacheWriteTokens?: number;
+}
+
+/** One executed call of a run. */
+export interface ToolCallRecord {
+  id: string;
+  name: string;
+  args: JsonObject;
+  output: string;
+  isError: boolean;
+  metadata?: JsonObject;
+  /** What the program's own function threw. Not enumerable. */
+  readonly cause?: unknown;
+}
+
+interface RunResultBase {
+  /** Text of the last answer; may be empty. */
+  text: string;
+  /** The whole transcript in the dialect of the client. */
+  messages: Message[];
+  toolCalls: ToolCallRecord[];
+  turns: number;
+  usage: Usage;
+  model: string;
+  /** Why the model refused, in its words. */
+  refusal?: string;
+  conversationId?: string;
+}
+
+/** What a run gives back; a limit that ended it stands in `limit`. */
+export type RunResult = RunResultBase &
+  ({ status: "done" } | { status: "incomplete"; limit: "maxTurns" | "maxTokens" | "timeout" });
+
+/** What a stream tells (SPEC 7.5); `done` is the last. */
+export type Event =
+  | { type: "text"; delta: string }
+  | { type: "reasoning"; delta: string }
+  | { type: "tool_call"; id: string; name: string; args: JsonObject }
+  | { type: "tool_result"; id: string; name: string; output: string; isError: boolean; metadata?: JsonObject }
+  | { type: "usage"; usage: Usage }
+  | { type: "done"; result: RunResult };
+
+/** Events of one run. It starts when the first is asked for; leaving the loop ends the run and closes its connection. */
+export interface EventStream extends AsyncIterableIterator<Event>, AsyncDisposable {
+  return(): Promise<IteratorResult<Event, undefined>>;
+}
+
+/** One endpoint and one model. */
+export class Client implements AsyncDisposable {
+  private constructor();
+  /** Sends the prompt, executes the calls the model asks for, and repeats until it answers or a limit is reached. */
+  run(prompt: string, options?: RunOptions): Promise<RunResult>;
+  /** The same run, event by event. */
+  stream(prompt: string, options?: RunOptions): EventStream;
+  /** The same run with a memory: loads the conversation, runs, saves it. */
+  ask(prompt: string, options: RunOptions & { id: string }): Promise<RunResult>;
+  /** A conversation, of that id where one is given. */
+  conversation(options?: { id?: string; toolkit?: Toolkit | null }): Conversation;
+  /** The store that `ask` uses. */
+  conversationStore(): {
+    get(id: string): Promise<Transcript | null>;
+    save(id: string, messages: Transcript | readonly Message[]): Promise<void>;
+  };
+  /** Metrics in the text format of Prometheus. */
+  metrics(): string;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Prompts that follow each other. */
+export class Conversation {
+  private constructor();
+  send(prompt: string, options?: Cancellable): Promise<RunResult>;
+  messages(): Promise<Message[]>;
+  reset(): Promise<void>;
+}
+
+// Engines
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+export interface LogRecord {
+  level: LogLevel;
+  /** The part of the library, such as `mcp`, `toolkit` or `client`. */
+  target: string;
+  message: string;
+  fields?: JsonObject;
+}
+
+export interface EngineOptions {
+  /** Receives log records; the library prints nothing. */
+  log?: (record: LogRecord) => unknown;
+  /** Least level wanted; every record when absent. */
+  logLevel?: LogLevel;
+  /** Worker threads. Default: the number of cores, at most 4. */
+  workers?: number;
+}
+
+/** What is open in an engine. */
+export interface Counters {
+  openToolkits: number;
+  connectedServers: number;
+  openClients: number;
+  operations: number;
+  openStreams: number;
+}
+
+/** Threads, toolkits, clients and logs of its own. Most programs use the functions below and never make one. */
+export class Engine implements AsyncDisposable {
+  constructor(options?: EngineOptions);
+  createToolkit(options?: ToolkitOptions): Promise<Toolkit>;
+  createClient(options: ClientOptions): Client;
+  listMcpTools(mcpConfig: McpConfig, options?: ListOptions): Promise<Inventory>;
+  counters(): Counters;
+  version(): string;
+  /** Ends everything that is open, also what runs. False when `timeoutMs` was not enough and it goes on behind. */
+  close(options?: { timeoutMs?: number }): Promise<boolean>;
+  [Symbol.asyncDispose](): Promise<boolean>;
+}
+
+/** Connects the servers and collects the tools. A server that fails is left out, see {@link Toolkit.status}. */
+export function createToolkit(options?: ToolkitOptions): Promise<Toolkit>;
+/** A client of an endpoint. Nothing is sent before the first run. */
+export function createClient(options: ClientOptions): Client;
+/** Connects, lists and disconnects. */
+export function listMcpTools(mcpConfig: McpConfig, options?: ListOptions): Promise<Inventory>;
+/** Version of the library. */
+export function version(): string;

@@ -1,0 +1,42 @@
+// The same objects as `require("toolspan")`: one engine, and `instanceof` holds whichever way they were loaded.
+import toolspan from "./index.js";
+
+export const {
+  Client,
+  Conversation,
+  Engine,
+  Toolkit,
+  ToolspanError,
+  createClient,
+  createToolkit,
+  defineTool,
+  listMcpTools,
+  version,
+} = toolspan;
+export const {
+  InvalidArgumentError,
+  InvalidConfigError,
+  NotFoundError,
+  CancelledError,
+  TimeoutError,
+  ClosedError,
+  ForkedError,
+  RequiredServerFailedError,
+  ConnectionFailedError,
+  ProcessFailedError,
+  UnauthorizedError,
+  ProviderRejectedError,
+  RateLimitedError,
+  ProviderUnavailableError,
+  InvalidResponseError,
+  StreamInterruptedError,
+  LimitExceededError,
+  McpError,
+  HostFailedError,
+  StoreFailedError,
+  StoreConflictError,
+  UnsupportedError,
+  AbiMismatchError,
+  InternalError,
+  InternalPanicError,
+} = toolspan;
