@@ -82,8 +82,11 @@ impl Execute for HostTool {
     }
 }
 
-/// The text of a JSON string, or the JSON itself without spaces between its tokens.
+/// The text of a JSON string, nothing for null, or the JSON itself without spaces between its tokens.
 fn text_of(value: &RawValue) -> String {
+    if value.get() == "null" {
+        return String::new();
+    }
     serde_json::from_str::<String>(value.get()).unwrap_or_else(|_| compact(value.get()))
 }
 
@@ -120,6 +123,7 @@ mod tests {
         assert_eq!(text_of(&value), r#"{"z":1.50,"a":[1," x \" y "]}"#);
         let text: Box<RawValue> = serde_json::from_str(r#""a\n b""#)?;
         assert_eq!(text_of(&text), "a\n b");
+        assert_eq!(text_of(RawValue::NULL), "");
         Ok(())
     }
 }
