@@ -24,12 +24,14 @@ function load() {
       : refuse("unsupported", `the native library ${file} does not load on ${process.platform}-${process.arch}`, error);
   }
   const found = { abiVersion: native.abiVersion?.(), schemaHash: native.schemaHash?.() };
-  if (found.abiVersion !== abi.abiVersion || found.schemaHash !== abi.schemaHash) {
-    throw refuse(
-      "abi_mismatch",
-      `the native library ${file} (ABI ${found.abiVersion}, schema ${found.schemaHash}) does not belong to this package ` +
-        `(ABI ${abi.abiVersion}, schema ${abi.schemaHash}); install both from the same version`,
-    );
+  for (const [key, wanted] of Object.entries(abi)) {
+    if (found[key] !== wanted) {
+      throw refuse(
+        "abi_mismatch",
+        `the native library ${file} does not belong to this package: its ${key} is ${found[key]}, not ${wanted}; ` +
+          "install both from the same version, or build the library again",
+      );
+    }
   }
   return native;
 }
