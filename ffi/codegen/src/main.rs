@@ -1,2 +1,95 @@
-//! codegen
-fn main() {}
+//! Writes what is generated in this repository, or says which of it is stale.
+//!
+//! `toolspan-codegen write` and `toolspan-codegen check`, from anywhere inside the repository. The one source is the
+//! manifest of `ffi/bridge` (and, for the C header, `ffi/capi`); every file here is a pure function of it, so two runs
+//! give the same bytes.
+
+mod header;
+mod manifest;
+mod markdown;
+mod model;
+mod node;
+mod python;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use model::Model;
+
+/// A generated file, by its path from the root of the repository.
+pub struct File {
+    path: &'static str,
+    content: String,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("toolspan-codegen: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let mode = std::env::args().nth(1).unwrap_or_default();
+    if !matches!(mode.as_str(), "write" | "check") {
+        return Err("usage: toolspan-codegen write|check".to_owned());
+    }
+    let root = root()?;
+    let mut stale = Vec::new();
+    for file in files(&root)? {
+        let path = root.join(file.path);
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == file.content) {
+            continue;
+        }
+        if mode == "check" {
+            stale.push(file.path);
+            continue;
+        }
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+        std::fs::write(&path, &file.content).map_err(|e| format!("{}: {e}", path.display()))?;
+        println!("wrote {}", file.path);
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "stale, run `make gen` and commit: {}",
+        stale.join(", ")
+    ))
+}
+
+fn files(root: &Path) -> Result<Vec<File>, String> {
+    let manifest = toolspan_bridge::manifest();
+    let model = Model::read(&manifest)?;
+    let spec = read(root, "SPEC.md")?;
+    let mut files = vec![
+        manifest::api(&model)?,
+        markdown::spec(&model, &spec)?,
+        python::errors(&model),
+        python::models(&model)?,
+        node::codes(&model),
+        node::abi(),
+        node::error_classes(&model),
+        node::models(&model)?,
+    ];
+    files.push(header::write(root)?);
+    Ok(files)
+}
+
+fn read(root: &Path, path: &str) -> Result<String, String> {
+    std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"))
+}
+
+fn root() -> Result<PathBuf, String> {
+    let here = std::env::current_dir().map_err(|e| format!("no working directory: {e}"))?;
+    here.ancestors()
+        .find(|folder| folder.join("SPEC.md").is_file() && folder.join("ffi/bridge").is_dir())
+        .map(Path::to_path_buf)
+        .ok_or_else(|| "run this inside the repository".to_owned())
+}

@@ -1,0 +1,100 @@
+//! Names and running text.
+
+/// Greatest width of a generated line of text.
+pub const WIDTH: usize = 112;
+
+/// `invalid_argument` or `tool_call` as `InvalidArgument`, `ToolCall`.
+pub fn pascal(snake: &str) -> String {
+    snake
+        .split('_')
+        .map(|word| {
+            let mut letters = word.chars();
+            letters
+                .next()
+                .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
+                .unwrap_or_default()
+        })
+        .collect()
+}
+
+/// The class of an error code: `invalid_argument` as `InvalidArgumentError`, `mcp_error` as `McpError`.
+pub fn error_class(code: &str) -> String {
+    let name = pascal(code.strip_suffix("_error").unwrap_or(code));
+    format!("{name}Error")
+}
+
+/// `maxTurns` as `max_turns`, `beforeLLM` as `before_llm`.
+pub fn snake(camel: &str) -> String {
+    let letters: Vec<char> = camel.chars().collect();
+    let mut out = String::new();
+    for (index, letter) in letters.iter().enumerate() {
+        let starts_word = letter.is_ascii_uppercase()
+            && index > 0
+            && (!letters[index - 1].is_ascii_uppercase()
+                || letters.get(index + 1).is_some_and(char::is_ascii_lowercase));
+        if starts_word {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out
+}
+
+/// Documentation as other languages can read it: links of rustdoc become their last word.
+pub fn plain(doc: &str) -> String {
+    let mut out = String::new();
+    let mut rest = doc.trim();
+    while let Some(start) = rest.find("[`") {
+        let Some(length) = rest[start..].find("`]") else {
+            break;
+        };
+        let name = &rest[start + 2..start + length];
+        let last = name.rsplit("::").next().unwrap_or(name);
+        out.push_str(&rest[..start]);
+        out.push('`');
+        out.push_str(last);
+        out.push('`');
+        rest = &rest[start + length + 2..];
+    }
+    out.push_str(rest);
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Lines of at most `width` characters.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_each_language() {
+        assert_eq!(error_class("invalid_argument"), "InvalidArgumentError");
+        assert_eq!(error_class("mcp_error"), "McpError");
+        assert_eq!(error_class("timeout"), "TimeoutError");
+        assert_eq!(snake("maxRetryDelayMs"), "max_retry_delay_ms");
+        assert_eq!(snake("beforeLLM"), "before_llm");
+        assert_eq!(snake("baseUrl"), "base_url");
+    }
+
+    #[test]
+    fn links_become_words() {
+        assert_eq!(
+            plain(" see [`RunResult::limit`]\n and [`Toolkit`]."),
+            "see `limit` and `Toolkit`."
+        );
+        assert_eq!(plain("`[A-Za-z]{1,64}`."), "`[A-Za-z]{1,64}`.");
+    }
+}
