@@ -47,7 +47,7 @@ pub(super) enum Decision {
     Deduplicated(String),
     /// The configuration of this server is wrong.
     Faulty(Error),
-    Connect(ServerPlan),
+    Connect(Box<ServerPlan>),
 }
 
 /// A server ready to be contacted, its variables expanded.
@@ -114,7 +114,7 @@ pub(super) fn plan(
             expand_server(server, &declared.path, lookup).map_err(|e| e.server(id.as_str()))
         });
         match ready {
-            Ok(server) => Decision::Connect(server),
+            Ok(server) => Decision::Connect(Box::new(server)),
             Err(error) => Decision::Faulty(error),
         }
     };
