@@ -348,8 +348,12 @@ impl ClientBuilder {
             );
         }
         let headers = wire::headers(self.style, key.as_deref(), &self.headers)?;
-        let mut secrets: Vec<String> = self.headers.into_iter().map(|(_, value)| value).collect();
-        secrets.extend(key);
+        let mut secrets: Vec<String> = key.into_iter().collect();
+        for (_, value) in self.headers {
+            // `Bearer KEY` may come back as `KEY`.
+            secrets.extend(value.split_once(' ').map(|(_, rest)| rest.to_owned()));
+            secrets.push(value);
+        }
         let transport = match self.transport {
             Some(transport) => transport,
             None => Arc::new(ReqwestTransport::new()?),

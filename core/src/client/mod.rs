@@ -34,6 +34,7 @@ pub use stream::EventStream;
 use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::store::{ConversationStore, IdLocks};
 use crate::style::Style;
 use options::Options;
@@ -50,6 +51,8 @@ pub(crate) struct Inner {
     pub locks: IdLocks,
     /// Cancelled by `close`.
     pub closed: CancellationToken,
+    /// Totals since the client was built.
+    pub metrics: Metrics,
     /// The declarations of the toolkit seen last, so that a turn does not compile schemas again.
     pub declared: Mutex<Option<Arc<Declared>>>,
 }
@@ -69,6 +72,7 @@ impl Client {
             options,
             locks: IdLocks::new(),
             closed: CancellationToken::new(),
+            metrics: Metrics::new(),
             declared: Mutex::new(None),
         }))
     }
@@ -96,6 +100,11 @@ impl Client {
     /// The very store in use.
     pub fn conversation_store(&self) -> Arc<dyn ConversationStore> {
         self.0.options.store.clone()
+    }
+
+    /// What happened since the client was built, in Prometheus' text format (SPEC 10).
+    pub fn metrics_text(&self) -> String {
+        self.0.metrics.render()
     }
 
     /// Ends the runs of this client and refuses new ones, all with `closed`. Idempotent. The store stays usable.

@@ -175,7 +175,7 @@ async fn run(plan: Plan, emitter: Emitter) -> Result<RunResult> {
         ..Progress::default()
     };
     let result = run_plan(plan, &emitter, &mut progress).await;
-    client.metric(|| MetricEvent::Run {
+    client.metric(MetricEvent::Run {
         model: progress.model,
         turns: progress.turns,
         tool_calls: progress.tool_calls,

@@ -238,7 +238,7 @@ fn measured(
     started: Instant,
     finished: Finished,
 ) -> Finished {
-    cx.inner.metric(|| MetricEvent::Tool {
+    cx.inner.metric(MetricEvent::Tool {
         tool: call.name.clone(),
         source: tool.map(|tool| tool.info().source),
         is_error: finished.result.is_error,

@@ -32,9 +32,11 @@ pub(super) struct Cx<'a> {
 }
 
 impl Inner {
-    pub(super) fn metric(&self, event: impl FnOnce() -> MetricEvent) {
+    /// Counts an event and hands it to the sink.
+    pub(super) fn metric(&self, event: MetricEvent) {
+        self.metrics.record(&event);
         if let Some(sink) = &self.options.on_metric {
-            sink(event());
+            sink(event);
         }
     }
 }
@@ -135,18 +137,16 @@ async fn prepare(cx: &Cx<'_>, state: &mut State, turn: u32) -> Result<Prepared> 
 async fn ask_model(cx: &Cx<'_>, state: &mut State, body: Bytes) -> Result<Answer> {
     let started = Instant::now();
     let answer = exchange(&cx.inner.options, cx.emitter, body, &mut state.ids).await;
-    cx.inner.metric(|| {
-        let (status, usage) = match &answer {
-            Ok(answer) => (LlmStatus::Ok, answer.usage),
-            Err(_) => (LlmStatus::Error, Default::default()),
-        };
-        MetricEvent::Llm {
-            model: state.model.clone(),
-            status,
-            ms: millis(started),
-            prompt_tokens: usage.prompt_tokens,
-            completion_tokens: usage.completion_tokens,
-        }
+    let (status, usage) = match &answer {
+        Ok(answer) => (LlmStatus::Ok, answer.usage),
+        Err(_) => (LlmStatus::Error, Default::default()),
+    };
+    cx.inner.metric(MetricEvent::Llm {
+        model: state.model.clone(),
+        status,
+        ms: millis(started),
+        prompt_tokens: usage.prompt_tokens,
+        completion_tokens: usage.completion_tokens,
     });
     answer
 }

@@ -7,8 +7,10 @@ mod body;
 mod call_deltas;
 pub(crate) mod openai;
 mod parts;
+mod translate;
 
 pub(crate) use body::{Request, SystemPrompt, body};
+pub(crate) use translate::translate;
 
 use url::Url;
 
@@ -263,14 +265,6 @@ impl Assembler {
         }?;
         Ok(answer)
     }
-}
-
-/// A transcript of the other style in this one.
-pub(crate) fn translate(_messages: &[Json], style: Style) -> Result<Vec<Json>> {
-    Err(Error::new(
-        ErrorCode::Unsupported,
-        format!("the stored conversation is not in {style} style"),
-    ))
 }
 
 /// What `afterLLM` sees of a stream.
