@@ -5,31 +5,37 @@
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use toolspan::tool::IntoToolResult;
 use toolspan::{Client, ClientBuilder, Style, Tool, ToolContext, Toolkit};
 
-/// Address of the control server. The program ends when this process does, because its stdin closes then.
+/// A running program. It ends when this process does, because its stdin closes then.
+struct Program {
+    _child: Child,
+    control: String,
+}
+
 fn control() -> &'static str {
-    static CONTROL: OnceLock<String> = OnceLock::new();
-    CONTROL.get_or_init(|| {
+    static PROGRAM: OnceLock<Program> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| {
         let mut child = Command::new(program())
             .arg("serve")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        // Kept open for the life of this process.
-        std::mem::forget(child.stdin.take());
         let mut line = String::new();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
         stdout.read_line(&mut line).unwrap();
-        std::mem::forget(stdout);
         let hello: Value = serde_json::from_str(&line).unwrap();
-        hello["control"].as_str().unwrap().to_owned()
-    })
+        Program {
+            _child: child,
+            control: hello["control"].as_str().unwrap().to_owned(),
+        }
+    });
+    &program.control
 }
 
 /// The program lies beside the folder of this test binary. Cargo does not build another package's program for a test, so
