@@ -161,6 +161,12 @@ impl StreamRun {
     pub fn start(self) -> EventStream {
         EventStream::start(move |emitter| run(self.0, emitter))
     }
+
+    /// The run and its events apart, for a caller that drives the run in a task of its own: nothing happens while the
+    /// future is not polled, a failure is the future's result and not an event, and dropping either of the two ends the run.
+    pub fn split(self) -> (BoxFuture<'static, Result<RunResult>>, EventStream) {
+        EventStream::split(move |emitter| run(self.0, emitter))
+    }
 }
 
 /// Runs a plan and tells the metric sink how it ended.

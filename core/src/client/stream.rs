@@ -1,5 +1,6 @@
 //! A run as a stream of events (SPEC 7.5).
 
+use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, Stream, StreamExt};
 use std::future::Future;
 use std::pin::Pin;
@@ -49,6 +50,23 @@ impl EventStream {
             events,
             run: Some(AbortOnDropHandle::new(task)),
         }
+    }
+
+    /// The run and its events apart: the events stop coming when the future is not polled, and a failure of the run is
+    /// the future's result only. The future waits while [`CAPACITY`] events wait for their reader.
+    pub(super) fn split<F, Fut>(run: F) -> (BoxFuture<'static, Result<RunResult>>, Self)
+    where
+        F: FnOnce(Emitter) -> Fut,
+        Fut: Future<Output = Result<RunResult>> + Send + 'static,
+    {
+        let (sender, events) = mpsc::channel(CAPACITY);
+        let run = run(Emitter::to(sender)).boxed();
+        (run, EventStream { events, run: None })
+    }
+
+    /// The next event if it is there already.
+    pub fn try_next(&mut self) -> Option<Result<Event>> {
+        self.events.try_recv().ok()
     }
 
     /// The next event, `None` after the last.
