@@ -7,8 +7,10 @@ use crate::operation::Operation;
 use crate::ops::{self, Empty, Nothing};
 use crate::request;
 use crate::shared::Shared;
-use crate::work::{misc, toolkit};
-use toolspan::{Error, ErrorCode, ToolResult};
+use crate::work::{client, conversation, misc, toolkit};
+use toolspan::mcp::Inventory;
+use toolspan::schema::Compiled;
+use toolspan::{Error, ErrorCode, RunResult, ToolResult};
 
 /// What the work of an operation has at hand.
 pub(crate) struct Context {
@@ -99,6 +101,20 @@ operations! {
         ToolkitGet = "toolkit.get": ops::ToolkitGet => ops::MaybeTool, toolkit::get;
         /// Adds a native tool (SPEC 4.3).
         ToolkitRegister = "toolkit.register": ops::ToolkitRegister => ops::Registered, toolkit::register;
+        /// What became of each MCP server (SPEC 3.3).
+        ToolkitStatus = "toolkit.status": ops::ToolkitNumber => ops::Servers, toolkit::status;
+        /// The tools as a provider declares them (SPEC 5).
+        ToolkitAdapt = "toolkit.adapt": ops::ToolkitAdapt => Compiled, toolkit::adapt;
+        /// Checks options and makes a client (SPEC 7.1). Nothing is sent.
+        ClientCreate = "client.create": ops::ClientCreate => ops::ClientNumber, client::create;
+        /// Ends the runs of a client and forgets it.
+        ClientClose = "client.close": ops::ClientNumber => Empty, client::close;
+        /// What a client has counted (SPEC 10).
+        ClientMetrics = "client.metrics": ops::ClientNumber => ops::MetricsText, client::metrics;
+        /// A conversation of a client (SPEC 7.7).
+        ConversationCreate = "conversation.create": ops::ConversationCreate => ops::ConversationNumber, conversation::create;
+        /// Forgets the number; what is stored stays.
+        ConversationClose = "conversation.close": ops::ConversationNumber => Empty, conversation::close;
         /// Panics at once.
         #[cfg(feature = "test-ops")] TestPanicNow = "test.panicNow": Nothing => Empty, crate::work::test::panic_now;
     }
@@ -109,6 +125,26 @@ operations! {
         ToolkitExecute = "toolkit.execute": ops::ToolkitExecute => ToolResult, toolkit::execute;
         /// Ends a toolkit (SPEC 3.8).
         ToolkitClose = "toolkit.close": ops::ToolkitNumber => Empty, toolkit::close;
+        /// Connects, lists, disconnects (SPEC 3.6).
+        McpList = "mcp.list": ops::McpList => Inventory, toolkit::list;
+        /// A run (SPEC 7.3).
+        ClientRun = "client.run": ops::Run => RunResult, client::run;
+        /// A run with a memory (SPEC 7.7).
+        ClientAsk = "client.ask": ops::Run => RunResult, client::ask;
+        /// A run seen event by event with `stream.next` (SPEC 7.5). Cancel it to leave early.
+        ClientStream = "client.stream": ops::Run => RunResult, client::stream;
+        /// The next events of a stream.
+        StreamNext = "stream.next": ops::StreamNext => ops::StreamItems, client::next;
+        /// The next prompt of a conversation.
+        ConversationSend = "conversation.send": ops::ConversationSend => RunResult, conversation::send;
+        /// What was said so far.
+        ConversationMessages = "conversation.messages": ops::ConversationNumber => ops::Messages, conversation::messages;
+        /// Forgets what was said.
+        ConversationReset = "conversation.reset": ops::ConversationNumber => Empty, conversation::reset;
+        /// Reads the store of a client.
+        StoreGet = "store.get": ops::StoreGet => ops::MaybeTranscript, conversation::get;
+        /// Writes the store of a client.
+        StoreSave = "store.save": ops::StoreSave => Empty, conversation::save;
         /// Panics where it is told to.
         #[cfg(feature = "test-ops")] TestPanic = "test.panic": crate::work::test::Panic => crate::work::test::Bomb, crate::work::test::panic;
         /// Logs a record, then never yields.

@@ -252,7 +252,7 @@ impl Host {
         }
     }
 
-    /// Tells the host something that wants no answer.
+    /// Tells the host something that wants no answer. Metrics may be dropped when the host does not collect.
     pub(crate) fn tell<P: Serialize>(
         &self,
         op: u64,
@@ -260,9 +260,13 @@ impl Host {
         handler: u64,
         payload: &P,
     ) {
-        if let Ok(payload) = event::json(payload) {
-            self.queue
-                .notify(event::host_call(0, op, kind.as_str(), handler, &payload));
+        let Ok(payload) = event::json(payload) else {
+            return;
+        };
+        let event = event::host_call(0, op, kind.as_str(), handler, &payload);
+        match kind {
+            HostCallKind::Metric | HostCallKind::Log => self.queue.notify(event),
+            _ => self.queue.push(event),
         }
     }
 

@@ -38,6 +38,7 @@ pub mod options;
 mod queue;
 mod request;
 mod shared;
+mod streams;
 mod work;
 
 pub use dispatch::Op;

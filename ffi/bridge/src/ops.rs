@@ -4,8 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::options::{ToolSpec, ToolkitOptions};
+use std::collections::BTreeMap;
+
+use crate::options::{ClientOptions, McpConfig, ToolSpec, ToolkitOptions};
 use toolspan::tool::ToolInfo;
+use toolspan::{ContentPart, Event, Json, Provider, ServerStatus, Transcript};
 
 /// No arguments.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -110,4 +113,183 @@ pub struct ToolkitExecute {
     pub args: Option<Box<RawValue>>,
     /// Budget of the call, ms. Default: the tool's own.
     pub timeout_ms: Option<u64>,
+}
+
+/// Result of `toolkit.status`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Servers {
+    /// What became of each MCP server, by id.
+    pub servers: BTreeMap<String, ServerStatus>,
+}
+
+/// Arguments of `toolkit.adapt`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolkitAdapt {
+    /// Number of the toolkit.
+    pub toolkit: u64,
+    /// Whose declarations to make.
+    pub provider: Provider,
+}
+
+/// Arguments of `mcp.list`: one of the two configurations.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct McpList {
+    /// A file, or the document.
+    pub mcp_config: Option<McpConfig>,
+    /// The text of a document.
+    pub mcp_config_text: Option<String>,
+    /// Deadline of the whole listing, ms. Default: none.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Arguments of `client.create`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientCreate {
+    /// Options.
+    pub options: ClientOptions,
+}
+
+/// A client, by number.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClientNumber {
+    /// Number of the client.
+    pub client: u64,
+}
+
+/// What the user says: text, or parts.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected text or a list of content parts")]
+pub enum Prompt {
+    /// Text.
+    Text(String),
+    /// Content parts.
+    Parts(Vec<ContentPart>),
+}
+
+/// Arguments of `client.run`, `client.ask` and `client.stream`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Run {
+    /// Number of the client.
+    pub client: u64,
+    /// Number of the toolkit. Default: no tools.
+    pub toolkit: Option<u64>,
+    /// What the user says; may be empty when there is a history.
+    pub prompt: Prompt,
+    /// Messages before the prompt, in the dialect of the client. Not together with `id`.
+    #[serde(default)]
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    pub history: Vec<Json>,
+    /// The conversation. `client.ask` needs it, `client.run` has none.
+    pub id: Option<String>,
+    /// Replaces the client's.
+    pub system_prompt: Option<String>,
+    /// Replaces the client's.
+    pub model: Option<String>,
+    /// Replaces the client's.
+    pub max_turns: Option<u32>,
+    /// Replaces the client's, ms.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Arguments of `stream.next`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StreamNext {
+    /// Id of the operation `client.stream`.
+    pub stream: u64,
+    /// Most events to take, at least 1. Default: 64.
+    pub max_items: Option<usize>,
+    /// How long to wait for the first, ms. Default: as long as it takes.
+    pub max_wait_ms: Option<u64>,
+}
+
+/// Result of `stream.next`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StreamItems {
+    /// The events; empty when none came in time, or when the stream failed.
+    pub items: Vec<Event>,
+    /// Whether these were the last. The terminal event of the stream's operation came before this result and says how
+    /// the run ended.
+    pub end: bool,
+}
+
+/// Result of `client.metrics`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MetricsText {
+    /// Prometheus text format.
+    pub text: String,
+}
+
+/// Arguments of `conversation.create`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationCreate {
+    /// Number of the client.
+    pub client: u64,
+    /// Number of the toolkit. Default: no tools.
+    pub toolkit: Option<u64>,
+    /// The id in the store. Default: a new one.
+    pub id: Option<String>,
+}
+
+/// A conversation, by number.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationNumber {
+    /// Number of the conversation.
+    pub conversation: u64,
+}
+
+/// Arguments of `conversation.send`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConversationSend {
+    /// Number of the conversation.
+    pub conversation: u64,
+    /// What the user says.
+    pub prompt: Prompt,
+}
+
+/// Result of `conversation.messages`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Messages {
+    /// What was said so far, in the dialect of the client.
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    pub messages: Vec<Json>,
+}
+
+/// Arguments of `store.get`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StoreGet {
+    /// Number of the client whose store it is.
+    pub client: u64,
+    /// Id of the conversation.
+    pub id: String,
+}
+
+/// Result of `store.get`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MaybeTranscript {
+    /// The stored envelope, or null when there is none.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub transcript: Option<Transcript>,
+}
+
+/// Arguments of `store.save`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StoreSave {
+    /// Number of the client whose store it is.
+    pub client: u64,
+    /// Id of the conversation.
+    pub id: String,
+    /// A list of messages in the dialect of the client, or an envelope.
+    #[schemars(with = "serde_json::Value")]
+    pub messages: Box<RawValue>,
 }

@@ -7,9 +7,9 @@ use crate::handles::{Kind, Table};
 use crate::host::{Host, HostCallKind, Kinds};
 use crate::operation::{self, Operations};
 use crate::queue::Queue;
+use crate::streams::Streams;
 use toolspan::log::Logger;
-use toolspan::toolkit::Toolkit;
-use toolspan::{Counters, LogLevel};
+use toolspan::{Client, Conversation, Counters, LogLevel, Metrics, Toolkit};
 
 pub(crate) struct Shared {
     pub(crate) queue: Arc<Queue>,
@@ -18,6 +18,15 @@ pub(crate) struct Shared {
     pub(crate) logger: Logger,
     pub(crate) counters: Counters,
     pub(crate) toolkits: Table<Toolkit>,
+    pub(crate) clients: Table<Arc<OpenClient>>,
+    pub(crate) conversations: Table<Conversation>,
+    pub(crate) streams: Streams,
+}
+
+/// A client and what it counts.
+pub(crate) struct OpenClient {
+    pub(crate) client: Client,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Shared {
@@ -31,18 +40,27 @@ impl Shared {
             logger,
             counters: Counters::default(),
             toolkits: Table::new(Kind::Toolkit),
+            clients: Table::new(Kind::Client),
+            conversations: Table::new(Kind::Conversation),
+            streams: Streams::default(),
         }
     }
 
     /// Closes what the operations opened and nobody closed.
     pub(crate) async fn close_objects(&self) {
+        self.conversations.drain();
+        for open in self.clients.drain() {
+            open.client.close();
+        }
         let toolkits = self.toolkits.drain();
         futures_util::future::join_all(toolkits.iter().map(Toolkit::close)).await;
     }
 
     /// Drops what could not be closed in time.
     pub(crate) fn abandon(&self) {
-        drop(self.toolkits.drain());
+        self.conversations.drain();
+        self.clients.drain();
+        self.toolkits.drain();
     }
 }
 

@@ -16,8 +16,8 @@ pub(crate) fn counters(context: &Context, _: Nothing) -> Result<Counters, Error>
     Ok(Counters {
         open_toolkits: shared.counters.open_toolkits(),
         connected_servers: shared.counters.connected_servers(),
-        open_clients: 0,
+        open_clients: shared.clients.len(),
         operations: shared.operations.len().saturating_sub(this_one),
-        open_streams: 0,
+        open_streams: shared.streams.len(),
     })
 }

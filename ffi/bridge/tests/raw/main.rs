@@ -3,5 +3,6 @@
 mod calls;
 mod endings;
 mod host;
+mod runs;
 mod texts;
 mod threads;

@@ -1,0 +1,199 @@
+//! Clients, runs and streams (SPEC 7).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{host_hooks, host_http, host_store};
+use crate::dispatch::Context;
+use crate::host::HostCallKind;
+use crate::operation;
+use crate::ops::{
+    ClientCreate, ClientNumber, Empty, MetricsText, Prompt, Run, StreamItems, StreamNext,
+};
+use crate::options::{ClientOptions, StoreOption};
+use crate::shared::{OpenClient, Shared};
+use crate::streams::DEFAULT_ITEMS;
+use toolspan::{Client, ClientBuilder, Error, ErrorCode, Metrics, RunResult, client};
+
+pub(crate) fn create(context: &Context, args: ClientCreate) -> Result<ClientNumber, Error> {
+    let shared = &context.shared;
+    let metrics = Arc::new(Metrics::new());
+    let client = build(shared, args.options, &metrics)?;
+    let open = Arc::new(OpenClient { client, metrics });
+    Ok(ClientNumber {
+        client: shared.clients.insert(open)?,
+    })
+}
+
+fn build(
+    shared: &Arc<Shared>,
+    options: ClientOptions,
+    metrics: &Arc<Metrics>,
+) -> Result<Client, Error> {
+    let required = |path| move || Error::config(path, "is required");
+    let base_url = options.base_url.ok_or_else(required("baseUrl"))?;
+    let style = options.style.ok_or_else(required("style"))?;
+    let model = options.model.ok_or_else(required("model"))?;
+    let mut builder = Client::builder(base_url, style, model)
+        .logger(shared.logger.clone())
+        .headers(options.headers)
+        .retryable_statuses(options.retryable_statuses)
+        .request_params(options.request_params);
+    // What the host left out is not set, so that every default stays the core's.
+    macro_rules! set {
+        ($($option:ident => $setter:ident $(($convert:expr))?;)+) => {
+            $(if let Some(value) = options.$option {
+                builder = builder.$setter($($convert)?(value));
+            })+
+        };
+    }
+    set! {
+        api_key => api_key;
+        api_key_env => api_key_env;
+        system_prompt => system_prompt;
+        max_turns => max_turns;
+        max_tool_concurrency => max_tool_concurrency;
+        max_tool_output_bytes => max_tool_output_bytes;
+        retries => retries;
+        retry_base_ms => retry_base(Duration::from_millis);
+        max_retry_delay_ms => max_retry_delay(Duration::from_millis);
+        timeout_ms => timeout(Duration::from_millis);
+        first_byte_timeout_ms => first_byte_timeout(Duration::from_millis);
+        idle_timeout_ms => idle_timeout(Duration::from_millis);
+    }
+    let hooks = host_hooks::Functions {
+        hooks: options.hooks,
+        body_transform: options.body_transform,
+        on_error: options.on_error,
+    };
+    builder = hooks.install(builder, &shared.host)?;
+    if let Some(function) = options.http_client {
+        builder = builder.http_transport(host_http::transport(&shared.host, function)?);
+    }
+    builder = match options.store {
+        None => builder,
+        Some(StoreOption::Named(name)) => builder.store_named(&name),
+        Some(StoreOption::Host(function)) => {
+            builder.store(host_store::store(&shared.host, function)?)
+        }
+    };
+    let (host, metrics) = (shared.host.clone(), metrics.clone());
+    let wanted = options.on_metric;
+    let sink = move |event| {
+        metrics.record(&event);
+        if let Some(function) = wanted {
+            host.tell(
+                operation::current(),
+                HostCallKind::Metric,
+                function.handler,
+                &event,
+            );
+        }
+    };
+    ClientBuilder::on_metric(builder, Arc::new(sink)).build()
+}
+
+pub(crate) fn close(context: &Context, args: ClientNumber) -> Result<Empty, Error> {
+    // A second close is not an error, and a number that is gone was closed.
+    if let Ok(open) = context.shared.clients.remove(args.client) {
+        open.client.close();
+    }
+    Ok(Empty {})
+}
+
+pub(crate) fn metrics(context: &Context, args: ClientNumber) -> Result<MetricsText, Error> {
+    let open = context.shared.clients.get(args.client)?;
+    Ok(MetricsText {
+        text: open.metrics.render(),
+    })
+}
+
+impl From<Prompt> for client::Prompt {
+    fn from(prompt: Prompt) -> Self {
+        match prompt {
+            Prompt::Text(text) => text.into(),
+            Prompt::Parts(parts) => parts.into(),
+        }
+    }
+}
+
+/// Puts the options that a run and a stream share into either.
+macro_rules! with_options {
+    ($context:expr, $start:ident, $args:expr) => {{
+        let args = $args;
+        let open = $context.shared.clients.get(args.client)?;
+        let mut run = open.client.$start(args.prompt);
+        if let Some(number) = args.toolkit {
+            run = run.toolkit(&$context.shared.toolkits.get(number)?);
+        }
+        if !args.history.is_empty() {
+            run = run.history(args.history);
+        }
+        if let Some(id) = args.id {
+            run = run.id(id);
+        }
+        if let Some(text) = args.system_prompt {
+            run = run.system_prompt(text);
+        }
+        if let Some(model) = args.model {
+            run = run.model(model);
+        }
+        if let Some(turns) = args.max_turns {
+            run = run.max_turns(turns);
+        }
+        if let Some(ms) = args.timeout_ms {
+            run = run.timeout(Duration::from_millis(ms));
+        }
+        run
+    }};
+}
+
+pub(crate) async fn run(context: Context, args: Run) -> Result<RunResult, Error> {
+    if args.id.is_some() {
+        return Err(Error::argument(
+            "id",
+            "client.run has no memory; use client.ask",
+        ));
+    }
+    finish(context, args).await
+}
+
+pub(crate) async fn ask(context: Context, args: Run) -> Result<RunResult, Error> {
+    if args.id.is_none() {
+        return Err(Error::argument(
+            "id",
+            "client.ask needs the id of a conversation",
+        ));
+    }
+    finish(context, args).await
+}
+
+async fn finish(context: Context, args: Run) -> Result<RunResult, Error> {
+    with_options!(context, run, args).await
+}
+
+pub(crate) async fn stream(context: Context, args: Run) -> Result<RunResult, Error> {
+    let operation = context
+        .operation
+        .ok_or_else(|| Error::new(ErrorCode::Internal, "a stream is an operation"))?;
+    let (run, events) = with_options!(context, stream, args).split();
+    let guard = context.shared.streams.open(operation, events);
+    let result = run.await;
+    guard.stream.read_to_end().await;
+    result
+}
+
+pub(crate) async fn next(context: Context, args: StreamNext) -> Result<StreamItems, Error> {
+    let most = args.max_items.unwrap_or(DEFAULT_ITEMS);
+    if most == 0 {
+        return Err(Error::argument("maxItems", "must be at least 1"));
+    }
+    let stream = context.shared.streams.get(args.stream)?;
+    let pulled = stream
+        .pull(most, args.max_wait_ms.map(Duration::from_millis))
+        .await?;
+    Ok(StreamItems {
+        items: pulled.items,
+        end: pulled.end,
+    })
+}
