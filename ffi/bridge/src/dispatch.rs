@@ -7,6 +7,7 @@ use crate::operation::Operation;
 use crate::ops::{self, Empty, Nothing};
 use crate::request;
 use crate::shared::Shared;
+use crate::streams::StreamGuard;
 use crate::work::{client, conversation, misc, toolkit};
 use toolspan::mcp::Inventory;
 use toolspan::schema::Compiled;
@@ -17,6 +18,8 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     /// The operation; absent in a direct call.
     pub(crate) operation: Option<Arc<Operation>>,
+    /// Where the events of `client.stream` go.
+    pub(crate) stream: Option<StreamGuard>,
 }
 
 macro_rules! operations {
@@ -133,7 +136,7 @@ operations! {
         ClientAsk = "client.ask": ops::Run => RunResult, client::ask;
         /// A run seen event by event with `stream.next` (SPEC 7.5). Cancel it to leave early.
         ClientStream = "client.stream": ops::Run => RunResult, client::stream;
-        /// The next events of a stream.
+        /// The next events of a stream. One that has ended, or never was, is at its end.
         StreamNext = "stream.next": ops::StreamNext => ops::StreamItems, client::next;
         /// The next prompt of a conversation.
         ConversationSend = "conversation.send": ops::ConversationSend => RunResult, conversation::send;

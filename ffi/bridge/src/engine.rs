@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::task::TaskTracker;
 
-use crate::dispatch::{self, Context};
+use crate::dispatch::{self, Context, Op};
 use crate::event::{self, Outcome};
 use crate::fork::Birthplace;
 use crate::host::{self, Kinds};
@@ -147,7 +147,10 @@ impl Engine {
             completer.end(Outcome::Failed(host::closed()));
             return Ok(());
         };
-        let context = self.context(Some(completer.operation.clone()));
+        let mut context = self.context(Some(completer.operation.clone()));
+        if request.op == Op::ClientStream {
+            context.stream = Some(self.0.shared.streams.open(completer.operation.clone()));
+        }
         let work = dispatch::later(request.op, context, request.args.to_owned());
         self.0.tasks.spawn_on(supervise(completer, work), &handle);
         Ok(())
@@ -157,6 +160,7 @@ impl Engine {
         Context {
             shared: self.0.shared.clone(),
             operation,
+            stream: None,
         }
     }
 

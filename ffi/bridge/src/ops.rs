@@ -214,7 +214,7 @@ pub struct StreamItems {
     /// The events; empty when none came in time, or when the stream failed.
     pub items: Vec<Event>,
     /// Whether these were the last. The terminal event of the stream's operation came before this result and says how
-    /// the run ended.
+    /// the run ended. Pulling again gives the same.
     pub end: bool,
 }
 

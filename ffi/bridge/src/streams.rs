@@ -5,20 +5,23 @@
 //! its terminal event never overtakes the events before it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::operation::Operation;
-use toolspan::{Error, ErrorCode, Event, EventStream};
+use toolspan::{Error, Event, EventStream};
 
 /// Events that one `stream.next` takes unless it says otherwise.
 pub(crate) const DEFAULT_ITEMS: usize = 64;
 
-/// One open stream.
+/// One stream, from the moment its operation was accepted.
 pub(crate) struct OpenStream {
-    events: AsyncMutex<EventStream>,
+    /// Set when the run starts.
+    events: OnceLock<AsyncMutex<EventStream>>,
+    /// Cancelled when `events` is set.
+    started: CancellationToken,
     operation: Arc<Operation>,
     /// The reader has seen the end.
     read: CancellationToken,
@@ -31,24 +34,40 @@ pub(crate) struct Pulled {
     pub(crate) end: bool,
 }
 
+impl Pulled {
+    pub(crate) fn nothing(end: bool) -> Self {
+        Pulled {
+            items: Vec::new(),
+            end,
+        }
+    }
+}
+
 impl OpenStream {
     /// Waits for the first event, then takes what else is there.
     pub(crate) async fn pull(&self, most: usize, wait: Option<Duration>) -> Result<Pulled, Error> {
-        let mut events = self.events.lock().await;
+        let first = async {
+            tokio::select! {
+                biased;
+                () = self.started.cancelled() => {}
+                // It ended without having started.
+                () = self.operation.ended.cancelled() => return None,
+            }
+            let mut events = self.events.get()?.lock().await;
+            let first = events.next().await;
+            Some((first, events))
+        };
         let first = match wait {
-            None => events.next().await,
-            Some(limit) => match tokio::time::timeout(limit, events.next()).await {
+            None => first.await,
+            Some(limit) => match tokio::time::timeout(limit, first).await {
                 Ok(first) => first,
-                Err(_) => {
-                    return Ok(Pulled {
-                        items: Vec::new(),
-                        end: false,
-                    });
-                }
+                Err(_) => return Ok(Pulled::nothing(false)),
             },
         };
+        let Some((mut next, mut events)) = first else {
+            return Ok(Pulled::nothing(true));
+        };
         let mut items = Vec::new();
-        let mut next = first;
         while let Some(event) = next {
             items.push(event?);
             next = if items.len() < most {
@@ -66,6 +85,13 @@ impl OpenStream {
         Ok(Pulled { items, end })
     }
 
+    /// Makes the events readable.
+    pub(crate) fn start(&self, events: EventStream) {
+        // An operation starts one run, so this is the first.
+        let _ = self.events.set(AsyncMutex::new(events));
+        self.started.cancel();
+    }
+
     /// Waits until the reader has seen the end.
     pub(crate) async fn read_to_end(&self) {
         self.read.cancelled().await;
@@ -73,33 +99,29 @@ impl OpenStream {
 }
 
 /// The open streams, by the id of their operation.
-#[derive(Default)]
-pub(crate) struct Streams(Mutex<HashMap<u64, Arc<OpenStream>>>);
+#[derive(Clone, Default)]
+pub(crate) struct Streams(Arc<Mutex<HashMap<u64, Arc<OpenStream>>>>);
 
 impl Streams {
-    /// Makes a stream readable until the guard is dropped.
-    pub(crate) fn open(&self, operation: Arc<Operation>, events: EventStream) -> OpenGuard<'_> {
+    /// Makes room for the stream of an operation, so that a reader may come before the run has started. The room is gone
+    /// when the guard is dropped.
+    pub(crate) fn open(&self, operation: Arc<Operation>) -> StreamGuard {
         let stream = Arc::new(OpenStream {
-            events: AsyncMutex::new(events),
+            events: OnceLock::new(),
+            started: CancellationToken::new(),
             operation,
             read: CancellationToken::new(),
         });
         self.lock().insert(stream.operation.id, stream.clone());
-        OpenGuard {
-            streams: self,
+        StreamGuard {
+            streams: self.clone(),
             stream,
         }
     }
 
-    /// # Errors
-    /// `not_found` when that operation is no open stream: its terminal event, if it had one, says how it ended.
-    pub(crate) fn get(&self, id: u64) -> Result<Arc<OpenStream>, Error> {
-        self.lock().get(&id).cloned().ok_or_else(|| {
-            Error::new(
-                ErrorCode::NotFound,
-                format!("operation {id} is no open stream"),
-            )
-        })
+    /// The stream of that operation; `None` when it has ended or never was one.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<OpenStream>> {
+        self.lock().get(&id).cloned()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -112,12 +134,20 @@ impl Streams {
 }
 
 /// Keeps a stream readable.
-pub(crate) struct OpenGuard<'a> {
-    streams: &'a Streams,
-    pub(crate) stream: Arc<OpenStream>,
+pub(crate) struct StreamGuard {
+    streams: Streams,
+    stream: Arc<OpenStream>,
 }
 
-impl Drop for OpenGuard<'_> {
+impl std::ops::Deref for StreamGuard {
+    type Target = OpenStream;
+
+    fn deref(&self) -> &OpenStream {
+        &self.stream
+    }
+}
+
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.streams.lock().remove(&self.stream.operation.id);
     }

@@ -12,7 +12,7 @@ use crate::ops::{
 };
 use crate::options::{ClientOptions, StoreOption};
 use crate::shared::{OpenClient, Shared};
-use crate::streams::DEFAULT_ITEMS;
+use crate::streams::{DEFAULT_ITEMS, Pulled};
 use toolspan::{Client, ClientBuilder, Error, ErrorCode, Metrics, RunResult, client};
 
 pub(crate) fn create(context: &Context, args: ClientCreate) -> Result<ClientNumber, Error> {
@@ -173,13 +173,14 @@ async fn finish(context: Context, args: Run) -> Result<RunResult, Error> {
 }
 
 pub(crate) async fn stream(context: Context, args: Run) -> Result<RunResult, Error> {
-    let operation = context
-        .operation
-        .ok_or_else(|| Error::new(ErrorCode::Internal, "a stream is an operation"))?;
+    let stream = context
+        .stream
+        .as_ref()
+        .ok_or_else(|| Error::new(ErrorCode::Internal, "a stream was not made room for"))?;
     let (run, events) = with_options!(context, stream, args).split();
-    let guard = context.shared.streams.open(operation, events);
+    stream.start(events);
     let result = run.await;
-    guard.stream.read_to_end().await;
+    stream.read_to_end().await;
     result
 }
 
@@ -188,10 +189,14 @@ pub(crate) async fn next(context: Context, args: StreamNext) -> Result<StreamIte
     if most == 0 {
         return Err(Error::argument("maxItems", "must be at least 1"));
     }
-    let stream = context.shared.streams.get(args.stream)?;
-    let pulled = stream
-        .pull(most, args.max_wait_ms.map(Duration::from_millis))
-        .await?;
+    let pulled = match context.shared.streams.get(args.stream) {
+        Some(stream) => {
+            let wait = args.max_wait_ms.map(Duration::from_millis);
+            stream.pull(most, wait).await?
+        }
+        // Its terminal event is in the queue or was collected.
+        None => Pulled::nothing(true),
+    };
     Ok(StreamItems {
         items: pulled.items,
         end: pulled.end,

@@ -63,6 +63,16 @@ impl Host {
         self.seen.pop_front().expect("an event")
     }
 
+    /// The next terminal event; host calls before it are left to themselves.
+    pub fn next_ending(&mut self) -> Value {
+        loop {
+            let event = self.next();
+            if event["type"] != "host_call" && event["type"] != "host_call_cancelled" {
+                return event;
+            }
+        }
+    }
+
     /// Everything that still comes out of a closed engine.
     pub fn rest(&mut self) -> Vec<Value> {
         let mut all: Vec<Value> = self.seen.drain(..).collect();
