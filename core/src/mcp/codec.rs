@@ -1,0 +1,198 @@
+//! Messages of our transports as text.
+//!
+//! The SDK reads a result by trying one shape after the other. That may lose a whole page of tools for one bad tool, a
+//! content block of a kind it does not know, and the digits of a large number. So the results it does not need reach us as
+//! their own text, inside a custom result; and arguments go out as the text they came in.
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorData, GetExtensions, ListToolsResult,
+    RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::json::Json;
+
+/// Arguments of a call as they were written; travels beside the request inside this process.
+#[derive(Clone, Debug)]
+pub(super) struct RawArguments(pub Json);
+
+/// One message as the text to send.
+pub(super) fn encode(message: &ClientJsonRpcMessage) -> serde_json::Result<String> {
+    let ClientJsonRpcMessage::Request(request) = message else {
+        return serde_json::to_string(message);
+    };
+    let raw = request.request.extensions().get::<RawArguments>();
+    let (Some(RawArguments(arguments)), ClientRequest::CallToolRequest(_)) = (raw, &request.request)
+    else {
+        return serde_json::to_string(message);
+    };
+    #[derive(Serialize)]
+    struct Call<'a> {
+        jsonrpc: &'a str,
+        id: &'a RequestId,
+        method: &'a str,
+        params: Params<'a>,
+    }
+    #[derive(Serialize)]
+    struct Params<'a> {
+        #[serde(flatten)]
+        others: Map<String, Value>,
+        arguments: &'a RawValue,
+    }
+    let mut others = match serde_json::to_value(message)?.get_mut("params") {
+        Some(Value::Object(params)) => std::mem::take(params),
+        _ => Map::new(),
+    };
+    others.shift_remove("arguments");
+    serde_json::to_string(&Call {
+        jsonrpc: "2.0",
+        id: &request.id,
+        method: "tools/call",
+        params: Params { others, arguments },
+    })
+}
+
+/// A message from a server. An answer that cannot be understood becomes an error answer to the same request, so that
+/// nobody waits for it; the error is about text that is no message at all.
+pub(super) fn decode(text: &str) -> serde_json::Result<ServerJsonRpcMessage> {
+    #[derive(Deserialize)]
+    struct Reply<'a> {
+        id: Option<RequestId>,
+        method: Option<IgnoredAny>,
+        #[serde(borrow)]
+        result: Option<&'a RawValue>,
+    }
+    let reply: Reply<'_> = serde_json::from_str(text)?;
+    match reply {
+        Reply {
+            id: Some(id),
+            method: None,
+            result: Some(result),
+        } => match known_result(result) {
+            Some(result) => Ok(ServerJsonRpcMessage::response(result, id)),
+            None => Ok(unreadable(id)),
+        },
+        Reply {
+            id: Some(id),
+            method: None,
+            ..
+        } => Ok(serde_json::from_str(text).unwrap_or_else(|_| unreadable(id))),
+        _ => serde_json::from_str(text),
+    }
+}
+
+/// The answer to request `id` that says that the real one is not to be had.
+pub(super) fn failure(id: RequestId, message: &'static str) -> ServerJsonRpcMessage {
+    ServerJsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))
+}
+
+fn unreadable(id: RequestId) -> ServerJsonRpcMessage {
+    failure(id, "the answer of the server is not what the protocol promises")
+}
+
+/// What the SDK needs (the handshake, and tools whose schemas ask for request headers) as its types, all else as text.
+/// `None` for a handshake that is not one.
+fn known_result(result: &RawValue) -> Option<ServerResult> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Shape {
+        protocol_version: Option<IgnoredAny>,
+        supported_versions: Option<IgnoredAny>,
+        tools: Option<IgnoredAny>,
+    }
+    let shape: Shape = serde_json::from_str(result.get()).unwrap_or_default();
+    if shape.protocol_version.is_some() || shape.supported_versions.is_some() {
+        return serde_json::from_str(result.get()).ok();
+    }
+    if shape.tools.is_some()
+        && let Ok(page) = serde_json::from_str::<ListToolsResult>(result.get())
+    {
+        return Some(ServerResult::ListToolsResult(page));
+    }
+    let text = Value::String(result.get().to_owned());
+    Some(ServerResult::CustomResult(CustomResult(text)))
+}
+
+/// The text of a result that [`decode`] passed on.
+pub(super) fn result_text(result: ServerResult) -> serde_json::Result<String> {
+    match result {
+        ServerResult::CustomResult(CustomResult(Value::String(text))) => Ok(text),
+        other => serde_json::to_string(&other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::{CallToolRequest, CallToolRequestParams};
+    use serde_json::json;
+
+    #[test]
+    fn arguments_go_out_as_they_were_written() {
+        let mut request = CallToolRequest::new(CallToolRequestParams::new("t"));
+        let raw = crate::json::parse(r#"{"z": 1e2, "a": 12345678901234567890123}"#).unwrap();
+        request.extensions.insert(RawArguments(raw));
+        let message = ClientJsonRpcMessage::request(
+            ClientRequest::CallToolRequest(request),
+            RequestId::Number(7),
+        );
+        assert_eq!(
+            encode(&message).unwrap(),
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{"z": 1e2, "a": 12345678901234567890123}}}"#
+        );
+    }
+
+    fn text_of(reply: &str) -> String {
+        match decode(reply).unwrap() {
+            ServerJsonRpcMessage::Response(response) => result_text(response.result).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_result_of_a_call_is_kept_letter_by_letter() {
+        let result = r#"{"content": [{"type":"new"}], "structuredContent": {"n": 1.50}}"#;
+        let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        assert_eq!(text_of(&reply), result);
+    }
+
+    #[test]
+    fn a_page_with_one_bad_tool_is_kept_whole() {
+        let result = r#"{"tools":[{"name":7},{"name":"a","inputSchema":{}}],"resultType":"complete"}"#;
+        let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+        assert_eq!(text_of(&reply), result);
+    }
+
+    #[test]
+    fn the_handshake_reaches_the_sdk_as_its_type() {
+        let reply = json!({"jsonrpc": "2.0", "id": 0, "result": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}});
+        let ServerJsonRpcMessage::Response(response) = decode(&reply.to_string()).unwrap() else {
+            panic!("not a response");
+        };
+        assert!(matches!(response.result, ServerResult::InitializeResult(_)));
+    }
+
+    #[test]
+    fn an_answer_nobody_can_read_fails_its_request() {
+        for reply in [
+            r#"{"jsonrpc":"2.0","id":4,"error":"boom"}"#,
+            r#"{"jsonrpc":"2.0","id":4,"result":{"protocolVersion":7}}"#,
+            r#"{"jsonrpc":"2.0","id":4}"#,
+        ] {
+            let ServerJsonRpcMessage::Error(error) = decode(reply).unwrap() else {
+                panic!("{reply}");
+            };
+            assert_eq!(error.id, Some(RequestId::Number(4)), "{reply}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_message_is_an_error() {
+        assert!(decode("Server listening on port 3000").is_err());
+        assert!(decode(r#"{"level":"info"}"#).is_err());
+    }
+}
