@@ -79,12 +79,15 @@ pub fn client(connect_timeout: Duration) -> Result<reqwest::Client> {
         })
 }
 
+/// Headers may be credentials, so they stay on their origin; and a POST must stay one, which only 307 and 308 promise. Any
+/// other redirect is an answer like every other.
 fn same_origin_only(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
     let same = attempt
         .previous()
         .last()
         .is_some_and(|from| from.origin() == attempt.url().origin());
-    if same && attempt.previous().len() <= 5 {
+    let keeps_method = matches!(attempt.status().as_u16(), 307 | 308);
+    if same && keeps_method && attempt.previous().len() <= 5 {
         attempt.follow()
     } else {
         attempt.stop()
@@ -162,7 +165,7 @@ impl HttpTransport for ReqwestTransport {
 }
 
 /// A reqwest error without its URL, whose query may hold a key.
-fn connection_failed(error: reqwest::Error) -> Error {
+pub(crate) fn connection_failed(error: reqwest::Error) -> Error {
     let error = error.without_url();
     let what = if error.is_timeout() {
         "the connection timed out"

@@ -5,13 +5,14 @@
 //! their own text, inside a custom result; and arguments go out as the text they came in.
 
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, CustomResult, ErrorData, GetExtensions, ListToolsResult,
-    RequestId, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientRequest, CustomResult, DiscoverResult, ErrorData, GetExtensions,
+    InitializeResult, ListToolsResult, RequestId, ServerJsonRpcMessage, ServerResult,
 };
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 use crate::json::Json;
 
@@ -25,7 +26,8 @@ pub(super) fn encode(message: &ClientJsonRpcMessage) -> serde_json::Result<Strin
         return serde_json::to_string(message);
     };
     let raw = request.request.extensions().get::<RawArguments>();
-    let (Some(RawArguments(arguments)), ClientRequest::CallToolRequest(_)) = (raw, &request.request)
+    let (Some(RawArguments(arguments)), ClientRequest::CallToolRequest(_)) =
+        (raw, &request.request)
     else {
         return serde_json::to_string(message);
     };
@@ -71,10 +73,7 @@ pub(super) fn decode(text: &str) -> serde_json::Result<ServerJsonRpcMessage> {
             id: Some(id),
             method: None,
             result: Some(result),
-        } => match known_result(result) {
-            Some(result) => Ok(ServerJsonRpcMessage::response(result, id)),
-            None => Ok(unreadable(id)),
-        },
+        } => Ok(ServerJsonRpcMessage::response(known_result(result), id)),
         Reply {
             id: Some(id),
             method: None,
@@ -85,17 +84,22 @@ pub(super) fn decode(text: &str) -> serde_json::Result<ServerJsonRpcMessage> {
 }
 
 /// The answer to request `id` that says that the real one is not to be had.
-pub(super) fn failure(id: RequestId, message: &'static str) -> ServerJsonRpcMessage {
+pub(super) fn failure(
+    id: RequestId,
+    message: impl Into<Cow<'static, str>>,
+) -> ServerJsonRpcMessage {
     ServerJsonRpcMessage::error(ErrorData::internal_error(message, None), Some(id))
 }
 
 fn unreadable(id: RequestId) -> ServerJsonRpcMessage {
-    failure(id, "the answer of the server is not what the protocol promises")
+    failure(
+        id,
+        "the answer of the server is not what the protocol promises",
+    )
 }
 
 /// What the SDK needs (the handshake, and tools whose schemas ask for request headers) as its types, all else as text.
-/// `None` for a handshake that is not one.
-fn known_result(result: &RawValue) -> Option<ServerResult> {
+fn known_result(result: &RawValue) -> ServerResult {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
     struct Shape {
@@ -103,17 +107,23 @@ fn known_result(result: &RawValue) -> Option<ServerResult> {
         supported_versions: Option<IgnoredAny>,
         tools: Option<IgnoredAny>,
     }
-    let shape: Shape = serde_json::from_str(result.get()).unwrap_or_default();
-    if shape.protocol_version.is_some() || shape.supported_versions.is_some() {
-        return serde_json::from_str(result.get()).ok();
+    fn typed<T: DeserializeOwned + Into<ServerResult>>(text: &str) -> Option<ServerResult> {
+        serde_json::from_str::<T>(text).ok().map(Into::into)
     }
-    if shape.tools.is_some()
-        && let Ok(page) = serde_json::from_str::<ListToolsResult>(result.get())
-    {
-        return Some(ServerResult::ListToolsResult(page));
-    }
-    let text = Value::String(result.get().to_owned());
-    Some(ServerResult::CustomResult(CustomResult(text)))
+    let text = result.get();
+    let known = match serde_json::from_str(text).unwrap_or_default() {
+        Shape {
+            supported_versions: Some(_),
+            ..
+        } => typed::<DiscoverResult>(text),
+        Shape {
+            protocol_version: Some(_),
+            ..
+        } => typed::<InitializeResult>(text),
+        Shape { tools: Some(_), .. } => typed::<ListToolsResult>(text),
+        _ => None,
+    };
+    known.unwrap_or_else(|| CustomResult(Value::String(text.to_owned())).into())
 }
 
 /// The text of a result that [`decode`] passed on.
@@ -161,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_page_with_one_bad_tool_is_kept_whole() {
-        let result = r#"{"tools":[{"name":7},{"name":"a","inputSchema":{}}],"resultType":"complete"}"#;
+        let result =
+            r#"{"tools":[{"name":7},{"name":"a","inputSchema":{}}],"resultType":"complete"}"#;
         let reply = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
         assert_eq!(text_of(&reply), result);
     }
@@ -180,7 +191,6 @@ mod tests {
     fn an_answer_nobody_can_read_fails_its_request() {
         for reply in [
             r#"{"jsonrpc":"2.0","id":4,"error":"boom"}"#,
-            r#"{"jsonrpc":"2.0","id":4,"result":{"protocolVersion":7}}"#,
             r#"{"jsonrpc":"2.0","id":4}"#,
         ] {
             let ServerJsonRpcMessage::Error(error) = decode(reply).unwrap() else {

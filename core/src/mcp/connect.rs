@@ -1,30 +1,268 @@
-//! One server: from its plan to its tools.
+//! From a plan to a live session (SPEC 3.2), each phase within its own budget.
 
-use super::plan::ServerPlan;
-use super::source::{LoadOptions, ServerTool};
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
+    serve_client_with_lifecycle_and_ct,
+};
+use rmcp::transport::Transport;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::config::RemoteTransport;
+use super::connection::{Connection, Ending, Life, Watched, handshake_error, process_ended};
+use super::handler::{Handler, Progress};
+use super::http::HttpClient;
+use super::list::{ListedTool, list_tools};
+use super::plan::{Endpoint, LocalServer, RemoteServer, ServerPlan};
+use super::process::Process;
+use super::sse::SseTransport;
+use super::stdio::{Pipe, StdioTransport};
+use crate::counters::Counters;
 use crate::error::{Error, ErrorCode, Result};
+use crate::log::Logger;
 
-/// A live server.
-pub(super) struct Session;
-
-impl Session {
-    /// What ended it, if it ended.
-    pub fn fault(&self) -> Option<Error> {
-        None
-    }
-
-    pub async fn close(&self) {}
+/// What every connection of one server has in common.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub server: String,
+    pub logger: Logger,
+    pub counters: Counters,
+    /// Every task of ours, and a token in every task of the SDK.
+    pub tasks: TaskTracker,
 }
 
-pub(super) struct Connected {
-    pub session: std::sync::Arc<Session>,
-    pub tools: Vec<ServerTool>,
-}
+type Running = RunningService<RoleClient, Handler>;
 
+/// Opens a session and lists its tools. Dropping the future ends whatever it had opened.
 pub(super) async fn connect(
-    _id: &str,
-    _plan: &ServerPlan,
-    _options: &LoadOptions,
-) -> Result<Connected> {
-    Err(Error::new(ErrorCode::Unsupported, "no transport yet"))
+    around: &Surroundings,
+    plan: &ServerPlan,
+) -> Result<(Connection, Vec<ListedTool>)> {
+    let connection = open(around, plan).await?;
+    let listing = list_tools(&connection, &around.server, &around.logger);
+    let tools = phase("list", plan.timeout, listing).await?;
+    connection.count(&around.counters);
+    Ok((connection, tools))
+}
+
+/// Opens a session.
+pub(super) async fn open(around: &Surroundings, plan: &ServerPlan) -> Result<Connection> {
+    let stop = CancellationToken::new();
+    match &plan.endpoint {
+        Endpoint::Local(server) => local(around, server, plan.timeout, stop).await,
+        Endpoint::Remote(server) => remote(around, server, plan.timeout, stop).await,
+    }
+}
+
+/// Runs a phase within its budget; its errors begin with its name.
+async fn phase<T>(
+    name: &str,
+    budget: Duration,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    match tokio::time::timeout(budget, work).await {
+        Ok(done) => done.map_err(|error| within(name, error)),
+        Err(_) => Err(Error::timeout(name, budget)),
+    }
+}
+
+fn within(phase: &str, error: Error) -> Error {
+    let mut record = error.into_record();
+    // The innermost cause is what a person needs ("connection refused"), so it stands in the message too.
+    record.message = match record.cause.last() {
+        Some(cause) => format!("{phase}: {} ({})", record.message, cause.message),
+        None => format!("{phase}: {}", record.message),
+    };
+    record.into()
+}
+
+async fn local(
+    around: &Surroundings,
+    server: &LocalServer,
+    timeout: Duration,
+    stop: CancellationToken,
+) -> Result<Connection> {
+    let (process, pipes) =
+        Process::start(server, stop.clone(), &around.tasks).map_err(|e| within("connect", e))?;
+    let ending = Ending {
+        stop,
+        process: Some(process),
+    };
+    let pipe = Pipe::new(
+        pipes,
+        &around.server,
+        &around.logger,
+        &ending.stop,
+        &around.tasks,
+    );
+    let greeting = async {
+        let shake = |lifecycle| {
+            let transport = StdioTransport::new(pipe.clone());
+            handshake(around, &ending.stop, transport, lifecycle)
+        };
+        match shake(with_initialize()).await {
+            Err(first @ ClientInitializeError::JsonRpcError(_)) => {
+                shake(without_initialize()).await.map_err(|_| first)
+            }
+            other => other,
+        }
+    };
+    let greeted = phase("initialize", timeout, async {
+        match greeting.await {
+            Ok(greeted) => Ok(greeted),
+            Err(error) => match (handshake_error(&error), &ending.process) {
+                (None, Some(process)) => {
+                    let status = process.exit_within(Duration::from_millis(250)).await;
+                    Err(process_ended(status))
+                }
+                (error, _) => Err(error.unwrap_or_else(no_session)),
+            },
+        }
+    });
+    let (service, life) = greeted.await?;
+    Ok(Connection::new(service, life, ending))
+}
+
+async fn remote(
+    around: &Surroundings,
+    server: &RemoteServer,
+    timeout: Duration,
+    stop: CancellationToken,
+) -> Result<Connection> {
+    let http = crate::http::client(timeout).map_err(|e| within("connect", e))?;
+    let ending = Ending {
+        stop,
+        process: None,
+    };
+    let (service, life) = match server.transport {
+        RemoteTransport::Sse => {
+            let transport = phase("connect", timeout, sse(around, server, &http, &ending)).await?;
+            let greeting = greet_sse(around, transport, &ending);
+            phase("initialize", timeout, greeting).await?
+        }
+        RemoteTransport::Automatic => {
+            let greeting = greet_http(around, server, &http, &ending);
+            phase("initialize", timeout, greeting).await?
+        }
+    };
+    Ok(Connection::new(service, life, ending))
+}
+
+/// Streamable HTTP with `initialize`; without, where that is refused; HTTP+SSE, where it is something else.
+async fn greet_http(
+    around: &Surroundings,
+    server: &RemoteServer,
+    http: &reqwest::Client,
+    ending: &Ending,
+) -> Result<(Running, Arc<Life>)> {
+    let client = || {
+        HttpClient::new(
+            http.clone(),
+            server.headers.clone(),
+            ending.stop.child_token(),
+            around.tasks.token(),
+        )
+    };
+    let first = client();
+    let misfit = first.misfit();
+    let transport = first.transport(&server.url);
+    let refusal = match handshake(around, &ending.stop, transport, with_initialize()).await {
+        Ok(greeted) => return Ok(greeted),
+        Err(refusal) => refusal,
+    };
+    if matches!(refusal, ClientInitializeError::JsonRpcError(_)) {
+        let transport = client().transport(&server.url);
+        let greeted = handshake(around, &ending.stop, transport, without_initialize()).await;
+        if let Ok(greeted) = greeted {
+            return Ok(greeted);
+        }
+    }
+    let misfit = misfit.get().cloned();
+    let error = handshake_error(&refusal)
+        .or_else(|| misfit.clone())
+        .unwrap_or_else(no_session);
+    if misfit.is_none() {
+        return Err(error);
+    }
+    let fallback = match sse(around, server, http, ending).await {
+        Ok(transport) => greet_sse(around, transport, ending).await,
+        Err(error) => Err(error),
+    };
+    fallback.map_err(|second| {
+        let mut record = error.into_record();
+        let second = &second.record().message;
+        record.message = format!("{}; over HTTP+SSE: {second}", record.message);
+        record.into()
+    })
+}
+
+async fn sse(
+    around: &Surroundings,
+    server: &RemoteServer,
+    http: &reqwest::Client,
+    ending: &Ending,
+) -> Result<SseTransport> {
+    SseTransport::open(
+        http.clone(),
+        &server.url,
+        server.headers.clone(),
+        ending.stop.clone(),
+        around.server.clone(),
+        around.logger.clone(),
+    )
+    .await
+}
+
+async fn greet_sse(
+    around: &Surroundings,
+    transport: SseTransport,
+    ending: &Ending,
+) -> Result<(Running, Arc<Life>)> {
+    handshake(around, &ending.stop, transport, with_initialize())
+        .await
+        .map_err(|e| handshake_error(&e).unwrap_or_else(no_session))
+}
+
+fn with_initialize() -> ClientLifecycleMode {
+    ClientLifecycleMode::Initialize
+}
+
+fn without_initialize() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+    }
+}
+
+fn no_session() -> Error {
+    Error::new(
+        ErrorCode::ConnectionFailed,
+        "the server closed the connection",
+    )
+}
+
+async fn handshake<T>(
+    around: &Surroundings,
+    stop: &CancellationToken,
+    transport: T,
+    lifecycle: ClientLifecycleMode,
+) -> Result<(Running, Arc<Life>), ClientInitializeError>
+where
+    T: Transport<RoleClient> + 'static,
+{
+    let life = Arc::new(Life::default());
+    let handler = Handler {
+        server: around.server.clone(),
+        logger: around.logger.clone(),
+        progress: Arc::new(Progress::default()),
+    };
+    let transport = Watched::new(transport, life.clone(), around.tasks.token());
+    // A token of its own: the SDK cancels it when it says goodbye, which must not stop the requests of the goodbye.
+    let running =
+        serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, stop.child_token())
+            .await?;
+    Ok((running, life))
 }

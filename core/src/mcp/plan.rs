@@ -68,6 +68,8 @@ pub(super) enum Endpoint {
 /// A child process to start.
 #[derive(Clone)]
 pub(super) struct LocalServer {
+    /// The program as it was written, for messages.
+    pub shown: String,
     pub program: String,
     pub args: Vec<String>,
     pub environment: BTreeMap<String, String>,
@@ -166,6 +168,7 @@ fn expand_server(server: ServerConfig, path: &str, lookup: Lookup<'_>) -> Result
             inherit,
             cwd,
         } => {
+            let shown = command.first().map(|program| program.raw.clone());
             let mut command = expand_all(&command, lookup)?.into_iter();
             let environment = environment
                 .into_iter()
@@ -173,6 +176,7 @@ fn expand_server(server: ServerConfig, path: &str, lookup: Lookup<'_>) -> Result
                 .collect::<Result<_>>()?;
             let program = command.next().filter(|program| !program.is_empty());
             Endpoint::Local(LocalServer {
+                shown: shown.unwrap_or_default(),
                 program: program
                     .ok_or_else(|| Error::config(format!("{path}.command"), "is empty"))?,
                 args: command.collect(),

@@ -31,13 +31,18 @@ pub(super) fn tool_result(server: &str, text: &str) -> ToolResult {
     if text.len() > MAX_RESULT_BYTES {
         return failure(server, too_large(text.len()));
     }
-    match serde_json::from_str::<CallResult<'_>>(text) {
-        Ok(result) if result.result_type.as_deref() == Some("input_required") => failure(
+    let read = match text.starts_with('{') {
+        true => serde_json::from_str::<CallResult<'_>>(text).ok(),
+        // Serde would take a list for the fields in their order.
+        false => None,
+    };
+    match read {
+        Some(result) if result.result_type.as_deref() == Some("input_required") => failure(
             server,
             "The tool asks for input from the user, which this program cannot give.",
         ),
-        Ok(result) => convert(server, result),
-        Err(_) => failure(
+        Some(result) => convert(server, result),
+        None => failure(
             server,
             format!(
                 "{}: the result of the tool is not what the protocol promises",
@@ -181,7 +186,10 @@ fn says_the_same(structured: &RawValue, texts: &[String]) -> bool {
             (Value::Array(items), texts) => {
                 !texts.is_empty()
                     && items.len() == texts.len()
-                    && items.iter().zip(texts).all(|(item, text)| shows(text, item))
+                    && items
+                        .iter()
+                        .zip(texts)
+                        .all(|(item, text)| shows(text, item))
             }
             _ => false,
         })
@@ -227,7 +235,10 @@ mod tests {
         );
         assert_eq!(result.output, "a\n\nb");
         assert!(!result.is_error);
-        assert_eq!(Value::Object(result.metadata), serde_json::json!({"server": "s"}));
+        assert_eq!(
+            Value::Object(result.metadata),
+            serde_json::json!({"server": "s"})
+        );
     }
 
     #[test]
@@ -236,7 +247,10 @@ mod tests {
             "s",
             r#"{"isError":true,"content":[{"type":"text","text":"no such table"},{"type":"text","text":" "},{"type":"text","text":"hint: x"}],"structuredContent":{"code":"SQL"}}"#,
         );
-        assert_eq!(result.output, "no such table\n\nhint: x\n\n{\"code\":\"SQL\"}");
+        assert_eq!(
+            result.output,
+            "no such table\n\nhint: x\n\n{\"code\":\"SQL\"}"
+        );
         assert!(result.is_error);
     }
 
@@ -252,7 +266,9 @@ mod tests {
     #[test]
     fn structured_content_that_says_more_follows_the_text() {
         assert_eq!(
-            output(r#"{"content":[{"type":"text","text":"returned 2 items"}],"structuredContent":{"items": [1, 2.50]}}"#),
+            output(
+                r#"{"content":[{"type":"text","text":"returned 2 items"}],"structuredContent":{"items": [1, 2.50]}}"#
+            ),
             "returned 2 items\n{\"items\":[1,2.50]}"
         );
         assert_eq!(
@@ -264,15 +280,21 @@ mod tests {
     #[test]
     fn structured_content_that_repeats_the_text_is_left_out() {
         assert_eq!(
-            output(r#"{"content":[{"type":"text","text":"{ \"b\": 1, \"a\": [] }"}],"structuredContent":{"a":[],"b":1}}"#),
+            output(
+                r#"{"content":[{"type":"text","text":"{ \"b\": 1, \"a\": [] }"}],"structuredContent":{"a":[],"b":1}}"#
+            ),
             "{ \"b\": 1, \"a\": [] }"
         );
         assert_eq!(
-            output(r#"{"content":[{"type":"text","text":"plain"}],"structuredContent":{"result":"plain"}}"#),
+            output(
+                r#"{"content":[{"type":"text","text":"plain"}],"structuredContent":{"result":"plain"}}"#
+            ),
             "plain"
         );
         assert_eq!(
-            output(r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"2"}],"structuredContent":{"result":["a",2]}}"#),
+            output(
+                r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"2"}],"structuredContent":{"result":["a",2]}}"#
+            ),
             "a\n2"
         );
     }
@@ -322,7 +344,10 @@ mod tests {
 
     #[test]
     fn a_result_over_the_limit_is_an_error_that_names_it() {
-        let text = format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "x".repeat(MAX_RESULT_BYTES));
+        let text = format!(
+            r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#,
+            "x".repeat(MAX_RESULT_BYTES)
+        );
         let result = tool_result("s", &text);
         assert!(result.is_error);
         assert_eq!(

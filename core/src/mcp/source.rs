@@ -6,11 +6,16 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::config::{Expose, McpConfig};
-use super::connect::{Connected, Session, connect};
-use super::plan::{Decision, Purpose, plan};
+use super::connect::{Surroundings, connect};
+use super::connection::Connection;
+use super::list::ListedTool;
+use super::plan::{Decision, Purpose, ServerPlan, Step, plan};
+use super::session::{RemoteTool, Session};
 use super::status::ServerStatus;
 use crate::counters::Counters;
 use crate::error::{Error, ErrorCode, Result};
@@ -35,7 +40,14 @@ pub(crate) struct McpSource {
     others: BTreeMap<String, ServerStatus>,
     /// Of the others, with the number of tools each listed.
     sessions: BTreeMap<String, (Arc<Session>, usize)>,
+    tasks: TaskTracker,
 }
+
+/// How long an aborted load waits for what it has ended already to be gone.
+const GONE_AFTER_ABORT: Duration = Duration::from_millis(90);
+
+/// The same after a polite close.
+const GONE_AFTER_CLOSE: Duration = Duration::from_millis(500);
 
 /// A connected server and the tools to use.
 pub(crate) struct LoadedServer {
@@ -83,6 +95,21 @@ impl McpSource {
     /// Ends all sessions politely and returns when nothing is left. Calling it again does nothing.
     pub async fn close(&self) {
         join_all(self.sessions.values().map(|(session, _)| session.close())).await;
+        self.gone(GONE_AFTER_CLOSE).await;
+    }
+
+    /// Waits until every task has ended, but not for ever: they have been told, and none can refuse.
+    async fn gone(&self, limit: Duration) {
+        self.tasks.close();
+        let _ = tokio::time::timeout(limit, self.tasks.wait()).await;
+    }
+}
+
+impl Drop for McpSource {
+    fn drop(&mut self) {
+        for (session, _) in self.sessions.values() {
+            session.abort();
+        }
     }
 }
 
@@ -97,70 +124,110 @@ pub(super) async fn load(
         servers: Vec::new(),
         others: BTreeMap::new(),
         sessions: BTreeMap::new(),
+        tasks: TaskTracker::new(),
     };
-    let mut connecting = FuturesUnordered::new();
-    for (id, step) in steps {
-        match step.decision {
-            Decision::Disabled => {
-                source.others.insert(id, ServerStatus::disabled());
+    let connected = tokio::select! {
+        biased;
+        () = options.cancel.cancelled() => Err(Error::cancelled()),
+        connected = source.connect_all(steps, purpose, &options) => connected,
+    };
+    match connected {
+        Ok(()) => {
+            source.servers.sort_by(|a, b| a.id.cmp(&b.id));
+            Ok(source)
+        }
+        Err(error) => {
+            for (session, _) in source.sessions.values() {
+                session.abort();
             }
-            Decision::Deduplicated(kept) => {
-                note_duplicate(&options.logger, &id, &kept);
-                source.others.insert(id, ServerStatus::deduplicated(&kept));
-            }
-            Decision::Faulty(error) => source.fail(id, step.required, error, &options.logger)?,
-            Decision::Connect(server) => {
-                let options = &options;
-                connecting.push(async move {
-                    let outcome = connect(&id, &server, options).await;
-                    (id, step.required, server, outcome)
-                });
-            }
+            source.gone(GONE_AFTER_ABORT).await;
+            Err(error)
         }
     }
-    loop {
-        let next = tokio::select! {
-            biased;
-            () = options.cancel.cancelled() => return Err(Error::cancelled()),
-            next = connecting.next() => next,
-        };
-        match next {
-            None => break,
-            Some((id, required, _, Err(error))) => {
-                source.fail(id, required, error, &options.logger)?;
-            }
-            Some((id, _, server, Ok(connected))) => {
-                source.add(
-                    id,
-                    server.expose,
-                    connected,
-                    purpose,
-                    server.filter,
-                    &options.logger,
-                );
-            }
-        }
-    }
-    source.servers.sort_by(|a, b| a.id.cmp(&b.id));
-    Ok(source)
 }
 
 impl McpSource {
+    async fn connect_all(
+        &mut self,
+        steps: BTreeMap<String, Step>,
+        purpose: Purpose,
+        options: &LoadOptions,
+    ) -> Result<()> {
+        let mut connecting = FuturesUnordered::new();
+        for (id, step) in steps {
+            match step.decision {
+                Decision::Disabled => {
+                    self.others.insert(id, ServerStatus::disabled());
+                }
+                Decision::Deduplicated(kept) => {
+                    note_duplicate(&options.logger, &id, &kept);
+                    self.others.insert(id, ServerStatus::deduplicated(&kept));
+                }
+                Decision::Faulty(error) => self.fail(id, step.required, error, &options.logger)?,
+                Decision::Connect(plan) => {
+                    let around = Surroundings {
+                        server: id,
+                        logger: options.logger.clone(),
+                        counters: options.counters.clone(),
+                        tasks: self.tasks.clone(),
+                    };
+                    connecting.push(async move {
+                        let outcome = connect(&around, &plan).await;
+                        (around, plan, step.required, outcome)
+                    });
+                }
+            }
+        }
+        while let Some((around, plan, required, outcome)) = connecting.next().await {
+            match outcome {
+                Ok((connection, tools)) => self.add(around, plan, connection, tools, purpose),
+                Err(error) => {
+                    let error = error.server(around.server.as_str());
+                    self.fail(around.server, required, error, &options.logger)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn add(
         &mut self,
-        id: String,
-        expose: Expose,
-        connected: Connected,
+        around: Surroundings,
+        plan: ServerPlan,
+        connection: Connection,
+        listed: Vec<ListedTool>,
         purpose: Purpose,
-        filter: Option<BTreeMap<String, bool>>,
-        logger: &Logger,
     ) {
-        let Connected { session, tools } = connected;
-        self.sessions.insert(id.clone(), (session, tools.len()));
-        let tools = match (purpose, filter) {
-            (Purpose::Use, Some(filter)) => filtered(&id, tools, &filter, logger),
-            _ => tools,
+        let id = around.server.clone();
+        let wanted = match (purpose, &plan.filter) {
+            (Purpose::Use, Some(filter)) => {
+                warn_of_unknown_names(&id, &listed, filter, &around.logger);
+                Some(filter.clone())
+            }
+            _ => None,
         };
+        let expose = plan.expose;
+        let count = listed.len();
+        let session = Arc::new(Session::new(around, plan, connection));
+        let tools = listed
+            .into_iter()
+            .filter(|tool| {
+                wanted
+                    .as_ref()
+                    .is_none_or(|filter| passes(filter, &tool.name))
+            })
+            .map(|tool| ServerTool {
+                run: Arc::new(RemoteTool {
+                    session: session.clone(),
+                    name: tool.name.clone(),
+                }),
+                original: tool.name,
+                description: tool.description,
+                input_schema: tool.input_schema,
+                hints: tool.hints,
+            })
+            .collect();
+        self.sessions.insert(id.clone(), (session, count));
         self.servers.push(LoadedServer { id, expose, tools });
     }
 
@@ -194,33 +261,30 @@ fn note_duplicate(logger: &Logger, id: &str, kept: &str) {
     );
 }
 
-/// The tools that a filter lets through (SPEC 3.4).
-fn filtered(
+/// Tells once which names of a filter match nothing (SPEC 3.4).
+fn warn_of_unknown_names(
     id: &str,
-    tools: Vec<ServerTool>,
+    tools: &[ListedTool],
     filter: &BTreeMap<String, bool>,
     logger: &Logger,
-) -> Vec<ServerTool> {
-    let unmatched: Vec<_> = filter
+) {
+    let unknown: Vec<_> = filter
         .keys()
-        .filter(|name| tools.iter().all(|tool| tool.original != **name))
+        .filter(|name| tools.iter().all(|tool| tool.name != **name))
         .cloned()
         .collect();
-    if !unmatched.is_empty() {
-        logger.log(
-            LogLevel::Warn,
-            "mcp",
-            || {
-                let names = unmatched.join(", ");
-                format!("the tools filter of MCP server {id} names tools it does not have: {names}")
-            },
-            [("server", id.into()), ("tools", unmatched.clone().into())],
-        );
+    if unknown.is_empty() {
+        return;
     }
-    tools
-        .into_iter()
-        .filter(|tool| passes(filter, &tool.original))
-        .collect()
+    logger.log(
+        LogLevel::Warn,
+        "mcp",
+        || {
+            let names = unknown.join(", ");
+            format!("the tools filter of MCP server {id} names tools it does not have: {names}")
+        },
+        [("server", id.into()), ("tools", unknown.clone().into())],
+    );
 }
 
 /// Empty: nothing. Any `true`: only those named `true`. Only `false`: all but those.

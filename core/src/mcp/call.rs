@@ -1,0 +1,143 @@
+//! One `tools/call`: its budget, its progress, and what the server is told when we stop waiting.
+
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::task::TaskTracker;
+
+use super::codec::{RawArguments, result_text};
+use super::connection::{Connection, RequestError, answered};
+use crate::error::{Error, ErrorCode};
+use crate::tool::Arguments;
+
+/// How long a call may be silent, and how long it may take in all.
+#[derive(Clone, Copy)]
+pub(super) struct Budget {
+    pub silence: Duration,
+    pub total: Duration,
+}
+
+impl Budget {
+    /// Ten times the silence, or what the caller allows if that is less (SPEC 3.7).
+    pub fn new(silence: Duration, allowed: Option<Duration>) -> Self {
+        let most = silence.saturating_mul(10);
+        let total = allowed.map_or(most, |allowed| allowed.min(most));
+        Budget { silence, total }
+    }
+}
+
+/// Calls a tool by its original name; the answer is the text of the result. However this ends without an answer, the
+/// server is told.
+pub(super) async fn call_tool(
+    connection: &Connection,
+    tool: &str,
+    arguments: &Arguments,
+    budget: Budget,
+    tasks: &TaskTracker,
+) -> Result<String, RequestError> {
+    let map: Map<String, Value> = arguments.parse().unwrap_or_default();
+    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(map);
+    let mut request = CallToolRequest::new(params);
+    request
+        .extensions
+        .insert(RawArguments(arguments.json().clone()));
+    let handle = connection
+        .peer
+        .send_request_with_option(
+            ClientRequest::CallToolRequest(request),
+            PeerRequestOptions::no_options(),
+        )
+        .await?;
+    let progress = connection.progress.watch(handle.progress_token.clone());
+    let mut waiting = Waiting {
+        handle: Some(handle),
+        tasks,
+    };
+    let started = Instant::now();
+    let end = later(started, budget.total);
+    let mut silent_until = later(started, budget.silence);
+    loop {
+        tokio::select! {
+            biased;
+            answer = waiting.answer() => {
+                return answer.and_then(|result| {
+                    result_text(result).map_err(|_| RequestError::Ended)
+                });
+            }
+            () = progress.reported() => silent_until = later(Instant::now(), budget.silence),
+            () = sleep_until(silent_until.min(end)) => {
+                return Err(RequestError::Other(ran_out(budget, silent_until < end)));
+            }
+        }
+    }
+}
+
+fn ran_out(budget: Budget, silent: bool) -> Error {
+    let message = if silent {
+        let ms = budget.silence.as_millis();
+        format!("the call took longer than {ms} ms without progress")
+    } else {
+        format!("the call took longer than {} ms", budget.total.as_millis())
+    };
+    Error::new(ErrorCode::Timeout, message)
+}
+
+/// A far moment where the sum would be none.
+fn later(from: Instant, wait: Duration) -> Instant {
+    from.checked_add(wait)
+        .unwrap_or_else(|| from + Duration::from_secs(60 * 60 * 24 * 365))
+}
+
+/// A request without an answer yet. Dropped in that state, it tells the server that nobody waits any more.
+struct Waiting<'a> {
+    handle: Option<RequestHandle<RoleClient>>,
+    tasks: &'a TaskTracker,
+}
+
+impl Waiting<'_> {
+    async fn answer(&mut self) -> Result<rmcp::model::ServerResult, RequestError> {
+        let Some(handle) = &mut self.handle else {
+            return Err(RequestError::Ended);
+        };
+        let answer = (&mut handle.rx).await;
+        self.handle = None;
+        answered(answer)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        // Nobody waits for the notice to arrive. Without a runtime there is no session to tell either.
+        if let (Some(handle), Ok(runtime)) =
+            (self.handle.take(), tokio::runtime::Handle::try_current())
+        {
+            let notice = handle.cancel(Some("the caller stopped waiting".to_owned()));
+            self.tasks.spawn_on(
+                async {
+                    // A session that cannot carry it has ended.
+                    let _ = notice.await;
+                },
+                &runtime,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_may_take_ten_times_its_silence_unless_the_caller_allows_less() {
+        let total = |allowed| Budget::new(Duration::from_secs(2), allowed).total;
+        assert_eq!(total(None), Duration::from_secs(20));
+        assert_eq!(total(Some(Duration::from_secs(3))), Duration::from_secs(3));
+        assert_eq!(
+            total(Some(Duration::from_secs(30))),
+            Duration::from_secs(20)
+        );
+        assert_eq!(Budget::new(Duration::MAX, None).total, Duration::MAX);
+    }
+}
