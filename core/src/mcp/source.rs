@@ -180,7 +180,7 @@ impl McpSource {
         }
         while let Some((around, plan, required, outcome)) = connecting.next().await {
             match outcome {
-                Ok((connection, tools)) => self.add(around, plan, connection, tools, purpose),
+                Ok((connection, tools)) => self.add(around, *plan, connection, tools, purpose),
                 Err(error) => {
                     let error = error.server(around.server.as_str());
                     self.fail(around.server, required, error, &options.logger)?;
