@@ -340,6 +340,9 @@ export interface ClientOptions {
   onMetric?: (event: MetricEvent) => unknown;
 }
 
+/** What the user says: text, or content parts. May be empty when there is a history. */
+export type Prompt = string | readonly ContentPart[];
+
 /** What a single call may set. */
 export interface RunOptions extends Cancellable {
   toolkit?: Toolkit | null;
@@ -408,11 +411,11 @@ export interface EventStream extends AsyncIterableIterator<Event>, AsyncDisposab
 export class Client implements AsyncDisposable {
   private constructor();
   /** Sends the prompt, executes the calls the model asks for, and repeats until it answers or a limit is reached. */
-  run(prompt: string, options?: RunOptions): Promise<RunResult>;
+  run(prompt: Prompt, options?: RunOptions): Promise<RunResult>;
   /** The same run, event by event. */
-  stream(prompt: string, options?: RunOptions): EventStream;
+  stream(prompt: Prompt, options?: RunOptions): EventStream;
   /** The same run with a memory: loads the conversation, runs, saves it. */
-  ask(prompt: string, options: RunOptions & { id: string }): Promise<RunResult>;
+  ask(prompt: Prompt, options: RunOptions & { id: string }): Promise<RunResult>;
   /** A conversation, of that id where one is given. */
   conversation(options?: { id?: string; toolkit?: Toolkit | null }): Conversation;
   /** The store that `ask` uses. */
@@ -429,7 +432,7 @@ export class Client implements AsyncDisposable {
 /** Prompts that follow each other. */
 export class Conversation {
   private constructor();
-  send(prompt: string, options?: Cancellable): Promise<RunResult>;
+  send(prompt: Prompt, options?: Cancellable): Promise<RunResult>;
   messages(): Promise<Message[]>;
   reset(): Promise<void>;
 }

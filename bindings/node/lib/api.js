@@ -8,9 +8,6 @@ const { Engine: Pump, resultOf } = require("./engine.js");
 /** What `Symbol.asyncDispose` is where the runtime has none yet; compilers fall back to the same. */
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
-/** Events of a stream taken at a time; the reader is at most this many ahead of what it has seen. */
-const STREAM_BATCH = 64;
-
 /** `{pump, kind, number, handlers}` of each toolkit, client and conversation. */
 const inside = new WeakMap();
 
@@ -205,7 +202,12 @@ class EventStream {
     const { number, ended } = this.#operation;
     try {
       for (let batch = { end: false }; !batch.end; ) {
-        batch = await this.#pump.run("stream.next", { stream: number, maxItems: STREAM_BATCH });
+        batch = await this.#pump.run("stream.next", { stream: number }).catch(async (error) => {
+          // A stream that has ended is not known any more; how it ended says more than that.
+          this.#cancel();
+          resultOf(await ended);
+          throw error;
+        });
         yield* batch.items;
       }
       resultOf(await ended);

@@ -90,17 +90,17 @@ class Engine {
   }
 
   /**
-   * The JSON of options with a number in the place of each function, and the functions by number. Whoever holds
-   * the map keeps the functions known.
+   * Options with a number in the place of each function, and the functions by number. Whoever holds the map keeps the
+   * functions known.
    */
   encode(options) {
     const handlers = new Map();
-    const text = JSON.stringify(options, (_key, value) => {
+    const text = JSON.stringify(options, (key, value) => {
       if (typeof value !== "function") return value;
-      const number = ++this.#numbers;
-      handlers.set(number, value);
-      this.#handlers.set(number, new WeakRef(value));
-      return number;
+      const handler = ++this.#numbers;
+      handlers.set(handler, value);
+      this.#handlers.set(handler, new WeakRef(value));
+      return key === "handler" ? handler : { handler };
     });
     return { options: JSON.parse(text ?? "null"), handlers };
   }

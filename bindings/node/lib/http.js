@@ -21,13 +21,16 @@ async function send(fetch, { method, url, headers, body }, signal) {
   return { ...answer, stream: last };
 }
 
-/** The next piece of a body. */
+/** The next piece of a body. One that ends or fails is not closed again. */
 async function read(number) {
-  const reader = bodies.get(number);
-  const { done, value } = await reader.read();
-  if (!done) return { data: Buffer.from(value).toString("base64") };
-  bodies.delete(number);
-  return { end: true };
+  let last = true;
+  try {
+    const { done, value } = await bodies.get(number).read();
+    last = done;
+    return done ? { end: true } : { data: Buffer.from(value).toString("base64") };
+  } finally {
+    if (last) bodies.delete(number);
+  }
 }
 
 /** Nobody reads the body any more. */
