@@ -477,7 +477,7 @@ export class Engine implements AsyncDisposable {
   version(): string;
   /** Ends everything that is open, also what runs. False when `timeoutMs` was not enough and it goes on behind. */
   close(options?: { timeoutMs?: number }): Promise<boolean>;
-  [Symbol.asyncDispose](): Promise<boolean>;
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** Connects the servers and collects the tools. A server that fails is left out, see {@link Toolkit.status}. */

@@ -255,8 +255,8 @@ class Engine {
     return this.#pump.close(options);
   }
 
-  [asyncDispose]() {
-    return this.close();
+  async [asyncDispose]() {
+    await this.close();
   }
 }
 

@@ -128,7 +128,7 @@ test("an engine that is dropped is collected", async () => {
       await engine.createToolkit();
       return new WeakRef(engine);
     })();
-    for (let i = 0; i < 50 && dropped.deref(); i++) { gc(); await new Promise(setImmediate); }
+    for (let i = 0; i < 50 && dropped.deref(); i++) { await new Promise(setImmediate); gc(); }
     say(String(dropped.deref()));
   `,
     { flags: ["--expose-gc"] },
