@@ -87,7 +87,8 @@ const structuredCloneJson = (value) => JSON.parse(JSON.stringify(value));
 function withFunctions(options, handlers) {
   const byNumber = new Map(Object.entries(handlers ?? {}).map(([n, entry]) => [Number(n), hostFunction(Number(n), entry)]));
   const put = (object, key) => {
-    if (byNumber.has(object?.[key])) object[key] = byNumber.get(object[key]);
+    const number = object?.[key]?.handler ?? object?.[key];
+    if (byNumber.has(number)) object[key] = byNumber.get(number);
   };
   for (const tool of Array.isArray(options?.tools) ? options.tools : []) put(tool, "handler");
   put(options, "handler");
