@@ -19,8 +19,8 @@ use crate::request::Request;
 use crate::shared::Shared;
 use toolspan::{Error, ErrorCode, LogLevel};
 
-/// How long a dropped engine gives its connections to end in an orderly way.
-const DROP_GRACE: Duration = Duration::from_secs(5);
+/// How long an abandoned engine gives its connections to end in an orderly way.
+const ABANDON_GRACE: Duration = Duration::from_secs(5);
 
 /// Options of an engine.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -207,6 +207,14 @@ impl Engine {
         self.0.birthplace.forked() || self.0.close(timeout)
     }
 
+    /// Closes without waiting: operations end with `closed` at once, connections have a few seconds to end in an orderly
+    /// way in the background. What happens when the last clone is dropped, for a host that cannot drop them all.
+    pub fn abandon(&self) {
+        if !self.0.birthplace.forked() {
+            self.0.abandon();
+        }
+    }
+
     /// Sets the function that is called when the queue turns non-empty, or removes it. It is called on any thread,
     /// must not block, and should only make the host's own loop call [`Engine::poll`] until that returns `[]`. A call that is under way when
     /// it is removed still finishes. It is called once more when the engine closes.
@@ -327,6 +335,35 @@ impl Owner {
         in_time
     }
 
+    fn abandon(&self) {
+        let runtime = {
+            let mut phase = self.phase();
+            match std::mem::replace(&mut *phase, Phase::Closed(false)) {
+                Phase::Open(runtime) => runtime,
+                other => {
+                    *phase = other;
+                    return;
+                }
+            }
+        };
+        self.closed.notify_all();
+        self.shared.operations.stop_all();
+        self.shared.host.close();
+        self.shared.operations.end_all();
+        self.shared.queue.close();
+        let Some(runtime) = runtime else { return };
+        let (done, wait) = mpsc::sync_channel(1);
+        runtime.spawn(end_orderly(self.shared.clone(), self.tasks.clone(), done));
+        let reaper = std::thread::Builder::new().name("toolspan-end".to_owned());
+        let spawned = reaper.spawn(move || {
+            // Whether it ended in time or not, nobody is left to hear it.
+            let _ = wait.recv_timeout(ABANDON_GRACE);
+            runtime.shutdown_background();
+        });
+        // Without a thread the closure is gone and the runtime with it; only a host that is out of threads sees this.
+        drop(spawned);
+    }
+
     fn phase(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -352,23 +389,6 @@ impl Drop for Owner {
             }
             return;
         }
-        let phase = self.phase.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Phase::Open(runtime) = std::mem::replace(phase, Phase::Closing) else {
-            return;
-        };
-        self.shared.operations.stop_all();
-        self.shared.host.close();
-        self.shared.queue.close();
-        let Some(runtime) = runtime else { return };
-        let (done, wait) = mpsc::sync_channel(1);
-        runtime.spawn(end_orderly(self.shared.clone(), self.tasks.clone(), done));
-        let reaper = std::thread::Builder::new().name("toolspan-end".to_owned());
-        let spawned = reaper.spawn(move || {
-            // Whether it ended in time or not, nobody is left to hear it.
-            let _ = wait.recv_timeout(DROP_GRACE);
-            runtime.shutdown_background();
-        });
-        // Without a thread the closure, and the runtime in it, was dropped; that only matters to a host out of threads.
-        drop(spawned);
+        self.abandon();
     }
 }

@@ -37,8 +37,8 @@ pub(crate) fn host_call_cancelled(call: u64, op: u64) -> String {
     format!(r#"{{"type":"host_call_cancelled","call":{call},"op":{op}}}"#)
 }
 
-/// The text of an error record.
-pub(crate) fn record(error: &Error) -> String {
+/// The JSON text of an error's record.
+pub fn record(error: &Error) -> String {
     text(error.record())
 }
 

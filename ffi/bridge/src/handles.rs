@@ -47,14 +47,21 @@ struct Slots<T> {
 /// Objects by number. Values are cheap clones (`Arc` inside), so nothing is locked while one is used.
 pub struct Table<T> {
     kind: Kind,
+    first_generation: u64,
     slots: Mutex<Slots<T>>,
 }
 
 impl<T: Clone> Table<T> {
     /// An empty table.
     pub const fn new(kind: Kind) -> Self {
+        Table::starting_at(kind, 0)
+    }
+
+    /// An empty table whose numbers differ from those of one that starts at another generation.
+    pub const fn starting_at(kind: Kind, generation: u64) -> Self {
         Table {
             kind,
+            first_generation: generation % (1 << GENERATION_BITS),
             slots: Mutex::new(Slots {
                 slots: Vec::new(),
                 free: Vec::new(),
@@ -72,7 +79,7 @@ impl<T: Clone> Table<T> {
             Some(place) => place,
             None if slots.slots.len() < (1 << PLACE_BITS) - 1 => {
                 slots.slots.push(Slot {
-                    generation: 0,
+                    generation: self.first_generation,
                     value: None,
                 });
                 slots.slots.len() - 1
@@ -92,31 +99,38 @@ impl<T: Clone> Table<T> {
     /// The object of that number.
     ///
     /// # Errors
-    /// `not_found` when it was removed or never existed.
+    /// `closed` when it was removed, `not_found` when it never existed.
     pub fn get(&self, number: u64) -> Result<T, Error> {
-        self.place(number)
-            .and_then(|place| self.lock().slots.get(place)?.at(number)?.clone())
-            .ok_or_else(|| self.not_found(number))
+        let slots = self.lock();
+        let place = self.find(&slots, number)?;
+        let value = slots.slots[place].value.clone();
+        value.ok_or_else(|| self.closed())
     }
 
     /// Removes the object of that number and gives it back.
     ///
     /// # Errors
-    /// `not_found` as in [`Table::get`].
+    /// As in [`Table::get`].
     pub fn remove(&self, number: u64) -> Result<T, Error> {
-        let place = self.place(number).ok_or_else(|| self.not_found(number))?;
         let mut slots = self.lock();
-        let value = slots
-            .slots
-            .get_mut(place)
-            .filter(|slot| slot.is(number))
-            .and_then(|slot| {
-                slot.generation = (slot.generation + 1) % (1 << GENERATION_BITS);
-                slot.value.take()
-            })
-            .ok_or_else(|| self.not_found(number))?;
+        let place = self.find(&slots, number)?;
+        let slot = &mut slots.slots[place];
+        let value = slot.value.take().ok_or_else(|| self.closed())?;
+        slot.generation = (slot.generation + 1) % (1 << GENERATION_BITS);
         slots.free.push(place);
         Ok(value)
+    }
+
+    /// As [`Table::remove`], but removing twice is not an error: `None` the second time.
+    ///
+    /// # Errors
+    /// `not_found` when it never existed.
+    pub fn remove_once(&self, number: u64) -> Result<Option<T>, Error> {
+        match self.remove(number) {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.code() == ErrorCode::Closed => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes everything.
@@ -150,20 +164,28 @@ impl<T: Clone> Table<T> {
         low | generation << (PLACE_BITS + KIND_BITS)
     }
 
-    /// Where the object of a number of this kind would be.
-    fn place(&self, number: u64) -> Option<usize> {
+    /// The place of a number, if the number is of this kind and of the generation that is there.
+    fn find(&self, slots: &Slots<T>, number: u64) -> Result<usize, Error> {
         let kind = number >> PLACE_BITS & ((1 << KIND_BITS) - 1);
-        let place = number & ((1 << PLACE_BITS) - 1);
-        if kind != self.kind as u64 {
-            return None;
+        let generation = number >> (PLACE_BITS + KIND_BITS);
+        let place = usize::try_from(number & ((1 << PLACE_BITS) - 1))
+            .ok()
+            .and_then(|place| place.checked_sub(1))
+            .filter(|place| kind == self.kind as u64 && *place < slots.slots.len());
+        match place {
+            Some(place) if generation == slots.slots[place].generation => Ok(place),
+            Some(place) if generation < slots.slots[place].generation => Err(self.closed()),
+            _ => Err(Error::new(
+                ErrorCode::NotFound,
+                format!("there is no {} {number}", self.kind.name()),
+            )),
         }
-        usize::try_from(place).ok()?.checked_sub(1)
     }
 
-    fn not_found(&self, number: u64) -> Error {
+    fn closed(&self) -> Error {
         Error::new(
-            ErrorCode::NotFound,
-            format!("there is no open {} {number}", self.kind.name()),
+            ErrorCode::Closed,
+            format!("the {} is closed", self.kind.name()),
         )
     }
 
@@ -172,19 +194,13 @@ impl<T: Clone> Table<T> {
     }
 }
 
-impl<T> Slot<T> {
-    fn is(&self, number: u64) -> bool {
-        self.value.is_some() && number >> (PLACE_BITS + KIND_BITS) == self.generation
-    }
-
-    fn at(&self, number: u64) -> Option<&Option<T>> {
-        self.is(number).then_some(&self.value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn code(found: Result<&str, Error>) -> ErrorCode {
+        found.expect_err("an error").code()
+    }
 
     #[test]
     fn a_number_is_good_for_one_object_of_one_kind() -> Result<(), Error> {
@@ -193,28 +209,23 @@ mod tests {
         let first = toolkits.insert("a")?;
         assert_eq!(toolkits.get(first)?, "a");
         assert_eq!(
-            clients.get(first).map_err(|e: Error| e.code()),
-            Err::<&str, _>(ErrorCode::NotFound)
+            clients.insert("c")? & 0xff,
+            first & 0xff,
+            "the same place in another table"
         );
+        assert_eq!(code(clients.get(first)), ErrorCode::NotFound);
         assert_eq!(toolkits.remove(first)?, "a");
+        assert_eq!(code(toolkits.get(first)), ErrorCode::Closed);
         let second = toolkits.insert("b")?;
-        assert_ne!(first, second);
-        assert_eq!(
-            toolkits.get(first).map_err(|e| e.code()),
-            Err(ErrorCode::NotFound)
-        );
+        assert_eq!(code(toolkits.get(first)), ErrorCode::Closed);
+        assert_eq!(code(toolkits.remove(first)), ErrorCode::Closed);
         assert_eq!(toolkits.get(second)?, "b");
-        assert_eq!(
-            toolkits.get(0).map_err(|e| e.code()),
-            Err(ErrorCode::NotFound)
-        );
-        assert_eq!(
-            toolkits.get(u64::MAX).map_err(|e| e.code()),
-            Err(ErrorCode::NotFound)
-        );
+        assert_eq!(code(toolkits.get(0)), ErrorCode::NotFound);
+        assert_eq!(code(toolkits.get(u64::MAX)), ErrorCode::NotFound);
         assert_eq!(toolkits.len(), 1);
         assert_eq!(toolkits.drain(), ["b"]);
         assert!(toolkits.is_empty());
+        assert_eq!(code(toolkits.get(second)), ErrorCode::Closed);
         Ok(())
     }
 }

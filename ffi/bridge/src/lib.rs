@@ -43,9 +43,12 @@ mod work;
 
 pub use dispatch::Op;
 pub use engine::{Engine, EngineOptions};
+pub use event::record;
 pub use handles::{Kind, Table};
 pub use host::{HostCallKind, Reply};
 pub use limits::{MAX_DEPTH, MAX_TEXT};
+pub use toolspan::{Error, ErrorCode};
+
 pub use manifest::{manifest, schema_hash};
 
 /// Version of the operations, events and functions. It changes when an old binding would misunderstand a new engine.

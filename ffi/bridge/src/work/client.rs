@@ -94,8 +94,7 @@ fn build(
 }
 
 pub(crate) fn close(context: &Context, args: ClientNumber) -> Result<Empty, Error> {
-    // A second close is not an error, and a number that is gone was closed.
-    if let Ok(open) = context.shared.clients.remove(args.client) {
+    if let Some(open) = context.shared.clients.remove_once(args.client)? {
         open.client.close();
     }
     Ok(Empty {})

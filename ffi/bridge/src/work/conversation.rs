@@ -25,8 +25,10 @@ pub(crate) fn create(
 }
 
 pub(crate) fn close(context: &Context, args: ConversationNumber) -> Result<Empty, Error> {
-    // A second close is not an error.
-    drop(context.shared.conversations.remove(args.conversation));
+    context
+        .shared
+        .conversations
+        .remove_once(args.conversation)?;
     Ok(Empty {})
 }
 

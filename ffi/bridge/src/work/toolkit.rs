@@ -125,8 +125,7 @@ pub(crate) async fn execute(context: Context, args: ToolkitExecute) -> Result<To
 }
 
 pub(crate) async fn close(context: Context, args: ToolkitNumber) -> Result<Empty, Error> {
-    // A second close is not an error (SPEC 3.8), and a number that is gone was closed.
-    if let Ok(toolkit) = context.shared.toolkits.remove(args.toolkit) {
+    if let Some(toolkit) = context.shared.toolkits.remove_once(args.toolkit)? {
         toolkit.close().await;
     }
     Ok(Empty {})

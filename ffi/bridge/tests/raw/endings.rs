@@ -161,10 +161,24 @@ fn an_engine_that_did_nothing_closes_at_once() {
 }
 
 #[test]
-fn dropping_the_engine_lets_a_waiting_poll_end() {
-    let host = Host::new();
-    assert_eq!(host.engine.poll(Duration::ZERO, 0).as_deref(), Some("[]"));
-    drop(host);
+fn abandoning_ends_operations_at_once_and_lets_a_waiting_poll_end() {
+    let mut host = Host::new();
+    let toolkit = host.toolkit();
+    host.ask(1, toolkit);
+    let waiting = {
+        let engine = host.engine.clone();
+        std::thread::spawn(move || {
+            let mut all = String::new();
+            while let Some(batch) = engine.poll(LONG, 0) {
+                all.push_str(&batch);
+            }
+            all
+        })
+    };
+    host.engine.abandon();
+    let seen = waiting.join().expect("joined");
+    assert_eq!(seen.matches(r#""code":"closed""#).count(), 1, "{seen}");
+    assert!(!host.engine.close(LONG), "nobody waited for its end");
 }
 
 #[test]
@@ -188,7 +202,7 @@ fn everything_open_is_counted_and_counts_return_to_zero() {
     );
     assert_eq!(
         host.run(2, "toolkit.tools", &json!({"toolkit": toolkit}))["error"]["code"],
-        "not_found"
+        "closed"
     );
     let counters = json!({"openToolkits": 0, "connectedServers": 0, "openClients": 0, "operations": 0, "openStreams": 0});
     assert_eq!(host.counters(), counters);

@@ -297,7 +297,7 @@ fn a_conversation_remembers_and_its_client_s_store_shows_it() {
             "conversation.messages",
             &json!({"conversation": conversation})
         )["error"]["code"],
-        "not_found"
+        "closed"
     );
 }
 
@@ -339,7 +339,7 @@ fn closing_a_client_ends_its_runs_and_forgets_it() {
     assert_eq!(host.counters()["openClients"], 0);
     assert_eq!(
         host.run(1, "client.run", &json!({"client": client, "prompt": "hi"}))["error"]["code"],
-        "not_found"
+        "closed"
     );
 }
 
