@@ -25,11 +25,8 @@ pub fn api(model: &Model) -> Result<File, String> {
                 });
                 unions.insert(name.clone(), Value::Object(variants.collect()));
             }
-            Definition::Choice { values, .. } => {
-                unions.insert(
-                    name.clone(),
-                    names(values.iter().map(|(value, _)| value).collect()),
-                );
+            Definition::Choice(values) => {
+                unions.insert(name.clone(), names(values.iter().collect()));
             }
             Definition::Alias(_) => {}
         }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::File;
 use crate::model::{Definition, Model, Record, Type};
+use crate::text::respell;
 
 /// `SPEC.md` with its tables as they have to be. A section that is missing is added at the end.
 pub fn spec(model: &Model, text: &str) -> Result<File, String> {
@@ -12,6 +13,7 @@ pub fn spec(model: &Model, text: &str) -> Result<File, String> {
         ("errors", "Error codes", errors(model)),
         ("operations", "Operations", operations(model)),
         ("events", "Events of the waist", events(model)),
+        ("stream-events", "Events of a stream", stream_events(model)?),
         ("host-calls", "Host calls", host_calls(model)),
         ("options", "Options", options(model)?),
     ] {
@@ -100,11 +102,12 @@ fn result(model: &Model, kind: &Type) -> String {
     {
         return keys(record).trim_matches('`').to_owned();
     }
-    name_of(kind)
+    name_of(model, kind)
 }
 
 /// A type in words of the contract.
-fn name_of(kind: &Type) -> String {
+fn name_of(model: &Model, kind: &Type) -> String {
+    let name_of = |kind: &Type| name_of(model, kind);
     match kind {
         Type::Text => "text".to_owned(),
         Type::Integer => "integer".to_owned(),
@@ -114,10 +117,20 @@ fn name_of(kind: &Type) -> String {
         Type::Object => "object".to_owned(),
         Type::List(item) => format!("list of {}", name_of(item)),
         Type::Map(value) => format!("map to {}", name_of(value)),
-        Type::Named(name) => name.clone(),
-        Type::Literal(values) => values.join(" or "),
+        Type::Named(name) if name == "Handler" => "function".to_owned(),
+        Type::Named(name) => match model.definition(name) {
+            Ok(Definition::Alias(kind)) => name_of(kind),
+            Ok(Definition::Choice(values)) => quoted(values.iter().map(String::as_str)),
+            _ => name.clone(),
+        },
+        Type::Literal(values) => quoted(values.iter().map(String::as_str)),
         Type::OneOf(kinds) => kinds.iter().map(name_of).collect::<Vec<_>>().join(" or "),
     }
+}
+
+fn quoted<'a>(values: impl Iterator<Item = &'a str>) -> String {
+    let values: Vec<String> = values.map(|value| format!("`{value}`")).collect();
+    values.join(" or ")
 }
 
 fn events(model: &Model) -> String {
@@ -132,6 +145,17 @@ fn events(model: &Model) -> String {
     )
 }
 
+fn stream_events(model: &Model) -> Result<String, String> {
+    let Definition::Union { variants, .. } = model.definition("Event")? else {
+        return Err("Event is not a union".to_owned());
+    };
+    let mut out = "| `type` | keys | meaning |\n|---|---|---|\n".to_owned();
+    for (tag, record) in variants {
+        line(&mut out, &[&format!("`{tag}`"), &keys(record), &record.doc]);
+    }
+    Ok(out)
+}
+
 fn host_calls(model: &Model) -> String {
     let mut out = "| kind | answered | payload and answer |\n|---|---|---|\n".to_owned();
     for call in &model.host_calls {
@@ -144,31 +168,29 @@ fn host_calls(model: &Model) -> String {
     out
 }
 
+/// What a user of a binding sets, by operation.
+const WITH_OPTIONS: [&str; 4] = ["toolkit.create", "mcp.list", "client.create", "client.run"];
+
 fn options(model: &Model) -> Result<String, String> {
     let mut out = String::new();
-    for operation in &model.operations {
-        let Ok(record) = model.options_of(&operation.name) else {
-            continue;
+    for name in WITH_OPTIONS {
+        let record = match model.options_of(name) {
+            Ok(record) => record,
+            Err(_) => &model.operation(name)?.args,
         };
-        let _ = writeln!(
-            out,
-            "\nOf `{}`:\n\n| option | type | |\n|---|---|---|",
-            operation.name
-        );
+        let _ = writeln!(out, "\nOf `{name}`:\n\n| key | type | |\n|---|---|---|");
         for field in &record.fields {
             let required = if field.required { " Required." } else { "" };
+            let doc = respell(&field.doc, |word| model.contract_name(word));
             line(
                 &mut out,
                 &[
                     &format!("`{}`", field.key),
-                    &name_of(&field.kind),
-                    &format!("{}{required}", field.doc),
+                    &name_of(model, &field.kind),
+                    &format!("{doc}{required}"),
                 ],
             );
         }
-    }
-    if out.is_empty() {
-        return Err("no operation has options".to_owned());
     }
     Ok(out)
 }

@@ -49,11 +49,8 @@ pub struct Record {
 #[derive(Clone, Debug)]
 pub enum Definition {
     Record(Record),
-    /// A closed list of texts, each with its meaning.
-    Choice {
-        doc: String,
-        values: Vec<(String, String)>,
-    },
+    /// A closed list of texts.
+    Choice(Vec<String>),
     /// Records told apart by `type`.
     Union {
         doc: String,
@@ -170,6 +167,45 @@ impl Model {
         }
     }
 
+    /// The contract's spelling of a key that Rust's documentation spells its own way.
+    pub fn contract_name(&self, word: &str) -> Option<String> {
+        let mut keys = self.keys();
+        keys.find(|key| word.contains('_') && crate::text::snake(key) == word)
+            .map(str::to_owned)
+    }
+
+    /// Every key of every record.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.definitions
+            .iter()
+            .flat_map(|(_, definition)| match definition {
+                Definition::Record(record) => record.fields.iter().collect(),
+                Definition::Union { variants, .. } => variants
+                    .iter()
+                    .flat_map(|(_, record)| &record.fields)
+                    .collect(),
+                _ => Vec::new(),
+            })
+            .map(|field: &Field| field.key.as_str())
+    }
+
+    /// The values of a closed list: a definition, or `Record.field` where the list has no name of its own.
+    pub fn choice(&self, name: &str) -> Result<Vec<String>, String> {
+        if let Some((record, key)) = name.split_once('.') {
+            let fields = &self.record(record)?.fields;
+            let found = fields.iter().find(|field| field.key == key);
+            return match found.map(|field| &field.kind) {
+                Some(Type::Literal(values)) => Ok(values.clone()),
+                Some(Type::Named(name)) => self.choice(name),
+                _ => Err(format!("{name} is not a closed list")),
+            };
+        }
+        match self.definition(name)? {
+            Definition::Choice(values) => Ok(values.clone()),
+            _ => Err(format!("{name} is not a closed list")),
+        }
+    }
+
     /// An operation by name.
     pub fn operation(&self, name: &str) -> Result<&Operation, String> {
         self.operations
@@ -196,15 +232,8 @@ impl Model {
 fn definition(schema: &Value) -> Result<Definition, String> {
     let doc = crate::text::plain(schema["description"].as_str().unwrap_or_default());
     if let Some(branches) = schema["oneOf"].as_array() {
-        let constants: Option<Vec<_>> = branches
-            .iter()
-            .map(|branch| {
-                let doc = crate::text::plain(branch["description"].as_str().unwrap_or_default());
-                Some((branch["const"].as_str()?.to_owned(), doc))
-            })
-            .collect();
-        if let Some(values) = constants {
-            return Ok(Definition::Choice { doc, values });
+        if let Ok(Type::Literal(values)) = kind(schema) {
+            return Ok(Definition::Choice(values));
         }
         if branches
             .iter()
@@ -217,13 +246,10 @@ fn definition(schema: &Value) -> Result<Definition, String> {
             });
         }
     }
-    if let Some(values) = schema["enum"].as_array() {
-        let names = values
-            .iter()
-            .map(|value| Some((value.as_str()?.to_owned(), String::new())));
-        if let Some(values) = names.collect() {
-            return Ok(Definition::Choice { doc, values });
-        }
+    if schema.get("enum").is_some()
+        && let Ok(Type::Literal(values)) = kind(schema)
+    {
+        return Ok(Definition::Choice(values));
     }
     if schema["type"] == "object" && !schema["additionalProperties"].is_object() && !is_free(schema)
     {
@@ -316,6 +342,15 @@ fn kind(schema: &Value) -> Result<Type, String> {
     }
     if let Some(value) = schema["const"].as_str() {
         return Ok(Type::Literal(vec![value.to_owned()]));
+    }
+    if let Some(branches) = schema["oneOf"].as_array() {
+        let texts: Option<Vec<String>> = branches
+            .iter()
+            .map(|branch| branch["const"].as_str().map(str::to_owned))
+            .collect();
+        return texts
+            .map(Type::Literal)
+            .ok_or_else(|| "a union that has no name".to_owned());
     }
     if let Some(values) = schema["enum"].as_array() {
         let texts: Option<Vec<String>> = values

@@ -60,6 +60,24 @@ pub fn plain(doc: &str) -> String {
     out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A text whose words in backticks are spelled as `name` spells them.
+pub fn respell(doc: &str, name: impl Fn(&str) -> Option<String>) -> String {
+    doc.split('`')
+        .enumerate()
+        .map(|(index, part)| match index % 2 {
+            1 => name(part).unwrap_or_else(|| part.to_owned()),
+            _ => part.to_owned(),
+        })
+        .collect::<Vec<_>>()
+        .join("`")
+}
+
+/// What an option's documentation says to people who do not see the waist: without the kind of its host call.
+pub fn without_kind(doc: &str) -> &str {
+    let at = doc.find(" Kind `").or_else(|| doc.find(" Kinds `"));
+    at.map_or(doc, |at| &doc[..at])
+}
+
 /// Lines of at most `width` characters.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -87,6 +105,19 @@ mod tests {
         assert_eq!(snake("maxRetryDelayMs"), "max_retry_delay_ms");
         assert_eq!(snake("beforeLLM"), "before_llm");
         assert_eq!(snake("baseUrl"), "base_url");
+    }
+
+    #[test]
+    fn only_words_in_backticks_are_respelled() {
+        let loud = |word: &str| Some(word.to_uppercase());
+        assert_eq!(respell("a `b` c `d`", loud), "a `B` c `D`");
+    }
+
+    #[test]
+    fn kinds_of_host_calls_are_for_bindings_only() {
+        assert_eq!(without_kind("Sees it. Kind `x.y`."), "Sees it.");
+        assert_eq!(without_kind("Sends. Kinds `a`, `b`."), "Sends.");
+        assert_eq!(without_kind("A kind word."), "A kind word.");
     }
 
     #[test]
