@@ -45,7 +45,8 @@ pub enum Event {
         #[serde(rename = "isError")]
         is_error: bool,
         /// For the program, never sent to the model.
-        #[serde(skip_serializing_if = "Map::is_empty")]
+        // `default` is for the JSON Schema: what may be absent is not required.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
     },
     /// What one answer of the model cost: once per turn, not a running total.

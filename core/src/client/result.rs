@@ -78,7 +78,8 @@ pub struct ToolCallRecord {
     /// Whether the call failed.
     pub is_error: bool,
     /// For the program, never sent to the model.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    // `default` is for the JSON Schema: what may be absent is not required.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
 
