@@ -21,7 +21,7 @@ pub mod tool;
 pub mod toolkit;
 
 pub use client::{
-    Client, ClientBuilder, Conversation, Event, EventStream, Limit, RunResult, RunStatus,
+    Client, ClientBuilder, Conversation, Event, EventStream, Limit, Prompt, RunResult, RunStatus,
     ToolCallRecord, Usage,
 };
 pub use counters::Counters;

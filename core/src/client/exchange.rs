@@ -61,7 +61,11 @@ async fn decide(options: &Options, attempt: u32, failure: Failure) -> Result<Dur
                 attempt,
                 retryable: retry,
             });
-            decision.await? == ErrorDecision::Retry
+            match decision.await? {
+                ErrorDecision::Default => retry,
+                ErrorDecision::Retry => true,
+                ErrorDecision::Fail => false,
+            }
         }
     };
     match retry::next(&options.retry, attempt, again, wait, retry::jitter()) {

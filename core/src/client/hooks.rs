@@ -163,9 +163,12 @@ pub struct RequestFailure {
 }
 
 /// What `onError` answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorDecision {
+    /// No opinion: the rule of SPEC 7.6 decides.
+    #[default]
+    Default,
     /// Try again, as long as `retries` allows.
     Retry,
     /// Fail now.

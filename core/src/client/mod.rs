@@ -51,7 +51,7 @@ pub(crate) struct Inner {
     pub locks: IdLocks,
     /// Cancelled by `close`.
     pub closed: CancellationToken,
-    /// Totals since the client was built.
+    /// Totals of all runs.
     pub metrics: Metrics,
     /// The declarations of the toolkit seen last, so that a turn does not compile schemas again.
     pub declared: Mutex<Option<Arc<Declared>>>,
@@ -102,8 +102,8 @@ impl Client {
         self.0.options.store.clone()
     }
 
-    /// What happened since the client was built, in Prometheus' text format (SPEC 10).
-    pub fn metrics_text(&self) -> String {
+    /// Totals of all runs of this client as Prometheus text (SPEC 10).
+    pub fn metrics(&self) -> String {
         self.0.metrics.render()
     }
 
