@@ -300,7 +300,7 @@ async fn what_a_hook_throws_ends_the_run() {
         .toolkit(&toolkit([echo("t")]).await)
         .await
         .unwrap_err();
-    assert_eq!(error.to_string(), "host_failed: no");
+    assert_eq!(error.to_string(), "host_failed: beforeTool failed: no");
 }
 
 #[tokio::test]

@@ -144,16 +144,20 @@ async fn a_page_is_not_an_answer() {
 }
 
 #[tokio::test]
-async fn no_answer_in_time_is_a_timeout() {
-    let llm = Scenario::llm("openai", json!([{"hang": true}])).await;
+async fn no_answer_in_time_is_tried_again_and_then_a_timeout() {
+    let llm = Scenario::llm("openai", json!([{"hang": true}, {"hang": true}])).await;
     let client = llm
         .client(Style::OpenAi)
+        .retries(1)
         .first_byte_timeout(Duration::from_millis(50))
         .build()
         .unwrap();
     let error = client.run("hi").await.unwrap_err();
-    assert_eq!(error.code(), ErrorCode::Timeout);
-    assert_eq!(llm.bodies().await.len(), 1);
+    assert_eq!(
+        error.to_string(),
+        "timeout: the beginning of the answer took longer than 50 ms"
+    );
+    assert_eq!(llm.bodies().await.len(), 2);
 }
 
 #[tokio::test]

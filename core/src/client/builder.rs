@@ -210,7 +210,7 @@ impl ClientBuilder {
         F: Fn(Json) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Option<Json>>> + Send + 'static,
     {
-        self.body_transform = Some(Hook::new(transform));
+        self.body_transform = Some(Hook::new("bodyTransform", transform));
         self
     }
 
@@ -220,7 +220,7 @@ impl ClientBuilder {
         F: Fn(BeforeLlm) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<LlmChange>> + Send + 'static,
     {
-        self.hooks.before_llm = Some(Hook::new(hook));
+        self.hooks.before_llm = Some(Hook::new("beforeLLM", hook));
         self
     }
 
@@ -230,7 +230,7 @@ impl ClientBuilder {
         F: Fn(AfterLlm) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
-        self.hooks.after_llm = Some(Hook::new(hook));
+        self.hooks.after_llm = Some(Hook::new("afterLLM", hook));
         self
     }
 
@@ -240,7 +240,7 @@ impl ClientBuilder {
         F: Fn(BeforeTool) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ToolChange>> + Send + 'static,
     {
-        self.hooks.before_tool = Some(Hook::new(hook));
+        self.hooks.before_tool = Some(Hook::new("beforeTool", hook));
         self
     }
 
@@ -250,7 +250,7 @@ impl ClientBuilder {
         F: Fn(AfterTool) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ResultChange>> + Send + 'static,
     {
-        self.hooks.after_tool = Some(Hook::new(hook));
+        self.hooks.after_tool = Some(Hook::new("afterTool", hook));
         self
     }
 
@@ -260,7 +260,7 @@ impl ClientBuilder {
         F: Fn(RequestFailure) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ErrorDecision>> + Send + 'static,
     {
-        self.on_error = Some(Hook::new(hook));
+        self.on_error = Some(Hook::new("onError", hook));
         self
     }
 

@@ -49,7 +49,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         metadata: Map<String, Value>,
     },
-    /// What one answer of the model cost: once per turn, not a running total.
+    /// What one answer of the model cost: once per turn that the provider reports it for, not a running total.
     Usage {
         /// Tokens of that turn.
         usage: Usage,

@@ -126,13 +126,7 @@ impl Attempt<'_> {
         };
         let response = tokio::time::timeout_at(first_byte, options.transport.send(request))
             .await
-            .map_err(|_| {
-                silence(
-                    options,
-                    "the beginning of the answer",
-                    options.first_byte_timeout,
-                )
-            })?
+            .map_err(|_| silence(options, true))?
             .map_err(|error| Failure {
                 retry: error.code() == ErrorCode::ConnectionFailed,
                 error: named(options.style, error),
@@ -273,20 +267,14 @@ struct Body<'a> {
 impl Body<'_> {
     async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         let options = self.options;
-        let (until, what, limit) = match self.first_byte {
-            Some(until) => (
-                until,
-                "the beginning of the answer",
-                options.first_byte_timeout,
-            ),
-            None => {
-                let until = Instant::now() + options.idle_timeout;
-                (until, "the next piece of the answer", options.idle_timeout)
-            }
+        let beginning = self.first_byte.is_some();
+        let until = match self.first_byte {
+            Some(until) => until,
+            None => Instant::now() + options.idle_timeout,
         };
         let piece = tokio::time::timeout_at(until, self.pieces.next())
             .await
-            .map_err(|_| silence(options, what, limit))?;
+            .map_err(|_| silence(options, beginning))?;
         self.first_byte = None;
         piece
             .transpose()
@@ -327,8 +315,17 @@ impl Body<'_> {
     }
 }
 
-fn silence(options: &Options, what: &str, limit: Duration) -> Failure {
-    Failure::fatal(named(options.style, Error::timeout(what, limit)))
+/// Silence before an answer is like a connection that failed; silence in the middle of one ends it.
+fn silence(options: &Options, beginning: bool) -> Failure {
+    let (what, limit) = match beginning {
+        true => ("the beginning of the answer", options.first_byte_timeout),
+        false => ("the next piece of the answer", options.idle_timeout),
+    };
+    Failure {
+        error: named(options.style, Error::timeout(what, limit)),
+        retry: beginning,
+        wait: None,
+    }
 }
 
 /// A connection that breaks in the middle of a stream is a stream without its end.

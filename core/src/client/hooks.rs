@@ -10,31 +10,49 @@ use serde_json::{Map, Value};
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::error::{ErrorRecord, Result};
+use crate::error::{ErrorCode, ErrorRecord, Result};
 use crate::json::Json;
 use crate::tool::{Hints, ToolResult};
 
-/// An async function of the program.
-pub struct Hook<I, O>(Arc<dyn Fn(I) -> BoxFuture<'static, Result<O>> + Send + Sync>);
+/// An async function of the program, under the name of its option.
+pub struct Hook<I, O> {
+    name: &'static str,
+    function: Function<I, O>,
+}
+
+type Function<I, O> = Arc<dyn Fn(I) -> BoxFuture<'static, Result<O>> + Send + Sync>;
 
 impl<I, O> Hook<I, O> {
-    /// Wraps an async function.
-    pub fn new<F, Fut>(function: F) -> Self
+    pub(super) fn new<F, Fut>(name: &'static str, function: F) -> Self
     where
         F: Fn(I) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O>> + Send + 'static,
     {
-        Hook(Arc::new(move |input| Box::pin(function(input))))
+        Hook {
+            name,
+            function: Arc::new(move |input| Box::pin(function(input))),
+        }
     }
 
-    pub(crate) fn call(&self, input: I) -> BoxFuture<'static, Result<O>> {
-        (self.0)(input)
+    /// Calls the function. What the program throws says which of its functions threw.
+    pub(super) async fn call(&self, input: I) -> Result<O> {
+        (self.function)(input).await.map_err(|error| {
+            if error.code() != ErrorCode::HostFailed {
+                return error;
+            }
+            let mut record = error.into_record();
+            record.message = format!("{} failed: {}", self.name, record.message);
+            record.into()
+        })
     }
 }
 
 impl<I, O> Clone for Hook<I, O> {
     fn clone(&self) -> Self {
-        Hook(self.0.clone())
+        Hook {
+            name: self.name,
+            function: self.function.clone(),
+        }
     }
 }
 

@@ -46,17 +46,26 @@ pub(crate) fn next(
     }
 }
 
-/// Reads `Retry-After`: whole seconds or an HTTP date. A date that has passed, and anything else, says nothing, so that a
-/// wrong clock never makes a tight loop.
+/// Reads `Retry-After`: whole seconds or an HTTP date. A date that has passed means now; anything else says nothing.
 pub(crate) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
         // More digits than fit are still a wait, a very long one.
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
-    let date = httpdate::parse_http_date(value).ok()?;
-    let wait = date.duration_since(now).ok()?;
-    (!wait.is_zero()).then_some(wait)
+    let date = parse_date(value)?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+/// The day of the week says nothing that the date does not, so a wrong one is no reason to ignore it.
+fn parse_date(value: &str) -> Option<SystemTime> {
+    if let Ok(date) = httpdate::parse_http_date(value) {
+        return Some(date);
+    }
+    let (_, rest) = value.split_once(", ")?;
+    ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+        .iter()
+        .find_map(|day| httpdate::parse_http_date(&format!("{day}, {rest}")).ok())
 }
 
 /// 0 to 99 ms, so that many clients that failed together do not return together.
@@ -140,7 +149,11 @@ mod tests {
             read("Wed, 21 Oct 2026 07:28:00 GMT"),
             Some(Duration::from_secs(30))
         );
-        assert_eq!(read("Wed, 21 Oct 2026 07:20:00 GMT"), None);
+        assert_eq!(
+            read("Fri, 21 Oct 2026 07:28:00 GMT"),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(read("Wed, 21 Oct 2026 07:20:00 GMT"), Some(Duration::ZERO));
         assert_eq!(read("-1"), None);
         assert_eq!(read("soon"), None);
         assert_eq!(read(""), None);

@@ -86,7 +86,7 @@ impl State {
     /// Takes an answer into the transcript; its calls wait for their results.
     pub(crate) fn answered(&mut self, answer: Answer) -> Arc<[Call]> {
         self.turns += 1;
-        self.usage.add(answer.usage);
+        self.usage.add(answer.usage.unwrap_or_default());
         self.text = answer.text;
         self.refusal = answer.refusal;
         self.messages.extend(answer.message);

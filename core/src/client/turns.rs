@@ -61,7 +61,9 @@ pub(super) async fn turns(cx: &Cx<'_>, state: &mut State) -> Result<End> {
         }
         let (finish, usage) = (answer.finish, answer.usage);
         let calls = state.answered(answer);
-        cx.emitter.emit(|| Event::Usage { usage }).await?;
+        if let Some(usage) = usage {
+            cx.emitter.emit(|| Event::Usage { usage }).await?;
+        }
         match finish {
             // The last call may be cut anywhere, and nothing tells whether it was.
             Finish::Length => {
@@ -138,7 +140,7 @@ async fn ask_model(cx: &Cx<'_>, state: &mut State, body: Bytes) -> Result<Answer
     let started = Instant::now();
     let answer = exchange(&cx.inner.options, cx.emitter, body, &mut state.ids).await;
     let (status, usage) = match &answer {
-        Ok(answer) => (LlmStatus::Ok, answer.usage),
+        Ok(answer) => (LlmStatus::Ok, answer.usage.unwrap_or_default()),
         Err(_) => (LlmStatus::Error, Default::default()),
     };
     cx.inner.metric(MetricEvent::Llm {

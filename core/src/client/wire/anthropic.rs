@@ -388,20 +388,22 @@ impl Counts {
         self.cache_write = reported.cache_creation_input_tokens.or(self.cache_write);
     }
 
-    fn usage(self) -> Usage {
+    fn usage(self) -> Option<Usage> {
         // `input_tokens` leaves the cached ones out.
-        let prompt_tokens = [self.input, self.cache_read, self.cache_write]
-            .into_iter()
-            .flatten()
-            .fold(0, u64::saturating_add);
+        let counts = [self.input, self.cache_read, self.cache_write, self.output];
+        let reported: Vec<u64> = counts.into_iter().flatten().collect();
+        if reported.is_empty() {
+            return None;
+        }
+        let total_tokens = reported.into_iter().fold(0, u64::saturating_add);
         let completion_tokens = self.output.unwrap_or(0);
-        Usage {
-            prompt_tokens,
+        Some(Usage {
+            prompt_tokens: total_tokens.saturating_sub(completion_tokens),
             completion_tokens,
-            total_tokens: prompt_tokens.saturating_add(completion_tokens),
+            total_tokens,
             cache_read_tokens: self.cache_read,
             cache_write_tokens: self.cache_write,
-        }
+        })
     }
 }
 
@@ -502,13 +504,13 @@ mod tests {
         }
         assert_eq!(
             counts.usage(),
-            Usage {
+            Some(Usage {
                 prompt_tokens: 42,
                 completion_tokens: 7,
                 total_tokens: 49,
                 cache_read_tokens: Some(30),
                 cache_write_tokens: Some(2),
-            }
+            })
         );
     }
 }

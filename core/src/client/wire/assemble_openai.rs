@@ -61,7 +61,7 @@ pub(crate) struct Assembler {
     reasoning_details: Vec<Json>,
     calls: Calls,
     finish_reason: Option<String>,
-    usage: Usage,
+    usage: Option<Usage>,
     answered: bool,
 }
 
@@ -95,7 +95,7 @@ impl Assembler {
         }
         // A running total, so the last one counts.
         if let Some(usage) = chunk.usage.and_then(usage) {
-            self.usage = usage;
+            self.usage = Some(usage);
         }
         for choice in chunk.choices.into_iter().flatten() {
             if choice.index.unwrap_or(0) == 0 {

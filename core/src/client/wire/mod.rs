@@ -38,7 +38,8 @@ pub(crate) struct Answer {
     pub finish: Finish,
     /// Why the model refused, in its words.
     pub refusal: Option<String>,
-    pub usage: Usage,
+    /// What the provider reported.
+    pub usage: Option<Usage>,
     /// What `afterLLM` sees.
     pub response: Json,
 }

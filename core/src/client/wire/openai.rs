@@ -98,7 +98,7 @@ pub(super) fn read_answer(
         calls,
         finish: finish(choice.finish_reason.map(text_of).as_deref()),
         refusal: refusal.map(Cow::into_owned),
-        usage: completion.usage.and_then(usage).unwrap_or_default(),
+        usage: completion.usage.and_then(usage),
         response: json::parse(text).map_err(broken)?,
     })
 }
