@@ -66,17 +66,24 @@ pub trait HttpTransport: Send + Sync {
 /// Builds the HTTP client that this library uses everywhere: no redirect across origins, TLS by rustls with the system's
 /// roots, or Mozilla's where the system has none.
 pub fn client(connect_timeout: Duration) -> Result<reqwest::Client> {
-    reqwest::Client::builder()
+    build(builder()?.connect_timeout(connect_timeout))
+}
+
+/// The same, before it is built; without a limit on connecting.
+pub(crate) fn builder() -> Result<reqwest::ClientBuilder> {
+    Ok(reqwest::Client::builder()
         .tls_backend_preconfigured(tls_config()?)
         .redirect(reqwest::redirect::Policy::custom(same_origin_only))
-        .connect_timeout(connect_timeout)
         .tcp_nodelay(true)
-        .user_agent(concat!("toolspan/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .map_err(|e| {
-            Error::new(ErrorCode::Internal, "the HTTP client could not be built")
-                .because_of(&e.without_url())
-        })
+        .user_agent(concat!("toolspan/", env!("CARGO_PKG_VERSION"))))
+}
+
+/// Builds what [`builder`] began.
+pub(crate) fn build(builder: reqwest::ClientBuilder) -> Result<reqwest::Client> {
+    builder.build().map_err(|e| {
+        Error::new(ErrorCode::Internal, "the HTTP client could not be built")
+            .because_of(&e.without_url())
+    })
 }
 
 /// Headers may be credentials, so they stay on their origin; and a POST must stay one, which only 307 and 308 promise. Any

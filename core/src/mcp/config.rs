@@ -331,3 +331,224 @@ fn remote(fields: &Fields<'_>, transport: RemoteTransport) -> Result<EndpointCon
         transport,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn ids(document: Value) -> Vec<String> {
+        let config = McpConfig::from_json(&document).unwrap();
+        config.ids().map(str::to_owned).collect()
+    }
+
+    fn server(server: Value) -> Declared {
+        let config = McpConfig::from_json(&json!({"mcpServers": {"s": server}})).unwrap();
+        config.servers["s"].clone()
+    }
+
+    /// Path and message of what is wrong with a server.
+    fn fault(declaration: Value) -> (String, String) {
+        let error = server(declaration).server.err().expect("a fault");
+        assert_eq!(error.code(), ErrorCode::InvalidConfig);
+        assert_eq!(error.record().server.as_deref(), Some("s"));
+        let record = error.into_record();
+        (record.path.unwrap_or_default(), record.message)
+    }
+
+    fn endpoint_of(declaration: Value) -> EndpointConfig {
+        server(declaration).server.unwrap().endpoint
+    }
+
+    #[test]
+    fn the_first_wrapper_key_holds_the_servers() {
+        let s = json!({"url": "http://h"});
+        assert_eq!(
+            ids(json!({"mcp": {"c": s}, "servers": {"b": s}, "mcpServers": {"a": s}})),
+            ["a"]
+        );
+        assert_eq!(ids(json!({"mcp": {"c": s}, "servers": {"b": s}})), ["b"]);
+        assert_eq!(ids(json!({"inputs": [], "mcp": {"c": s}})), ["c"]);
+    }
+
+    #[test]
+    fn a_document_without_wrapper_is_the_map_less_reserved_keys() {
+        let document =
+            json!({"b": {}, "a": {}, "builtins": {}, "agents": {}, "a2a": {}, "mcpServer": {}});
+        assert_eq!(ids(document), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_the_document_fails_it() {
+        let error = McpConfig::from_text("{\"mcpServers\": [}").unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidConfig);
+        assert_eq!(
+            error.record().message,
+            "the MCP configuration is not JSON: expected value at line 1 column 17"
+        );
+        let error = McpConfig::from_text("[]").unwrap_err();
+        assert_eq!(
+            error.record().message,
+            "the MCP configuration must be a JSON object"
+        );
+        let error = McpConfig::from_json(&json!({"servers": []})).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid_config: servers: must be an object of servers"
+        );
+        let error = McpConfig::from_path(Path::new("no/such/mcp.json")).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::NotFound);
+        assert_eq!(
+            error.record().message,
+            "the MCP configuration no/such/mcp.json cannot be read"
+        );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        assert!(McpConfig::from_text("\u{feff}{}").is_ok());
+    }
+
+    #[test]
+    fn a_fault_of_a_server_stays_with_it_and_names_the_key() {
+        let at = |path: &str, message: &str| (path.to_owned(), message.to_owned());
+        assert_eq!(fault(json!(7)), at("mcpServers.s", "must be an object"));
+        assert_eq!(
+            fault(json!({"url": "http://h", "timout": 5})),
+            at("mcpServers.s.timout", "is not a key of a server")
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "timeout": "5"})),
+            at("mcpServers.s.timeout", "must be a number")
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "tools": {"a": 1}})),
+            at("mcpServers.s.tools.a", "must be true or false")
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "headers": {"X": 1}})),
+            at("mcpServers.s.headers.X", "must be a string")
+        );
+        assert_eq!(
+            fault(json!({"command": ["a", 2]})),
+            at("mcpServers.s.command[1]", "must be a string")
+        );
+        assert_eq!(
+            fault(json!({"command": []})),
+            at("mcpServers.s.command", "is empty")
+        );
+        assert_eq!(
+            fault(json!({"command": ["a"], "args": ["b"]})),
+            at("mcpServers.s.args", "goes with a command that is a string")
+        );
+        assert_eq!(
+            fault(json!({"command": "a", "url": "http://h"})),
+            at(
+                "mcpServers.s.url",
+                "stands beside command; give one of them"
+            )
+        );
+        assert_eq!(
+            fault(json!({})),
+            at("mcpServers.s.command", "is missing, and so is url")
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "env": {}})),
+            at("mcpServers.s.env", "does not apply to a remote server")
+        );
+        assert_eq!(
+            fault(json!({"command": "a", "headers": {}})),
+            at("mcpServers.s.headers", "does not apply to a local server")
+        );
+        assert_eq!(
+            fault(json!({"command": "a", "type": "sse"})),
+            at("mcpServers.s.url", "is missing from a server of this type")
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "type": "stdio"})),
+            at(
+                "mcpServers.s.command",
+                "is missing from a server of this type"
+            )
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "type": "websocket"})),
+            at("mcpServers.s.type", TYPE_IS_ONE_OF)
+        );
+        assert_eq!(
+            fault(json!({"command": "a", "inheritEnv": "some"})),
+            at(
+                "mcpServers.s.inheritEnv",
+                "must be \"all\", \"none\" or a list of names"
+            )
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "expose": "raw"})),
+            at(
+                "mcpServers.s.expose",
+                "must be \"prefixed\" or \"original\""
+            )
+        );
+    }
+
+    #[test]
+    fn a_fault_elsewhere_neither_enables_a_server_nor_makes_it_optional() {
+        let declared = server(json!({"url": 5, "disabled": true, "required": true}));
+        assert!(!declared.enabled && declared.required && declared.server.is_err());
+    }
+
+    #[test]
+    fn a_command_is_a_list_or_a_string_with_args() {
+        for declaration in [
+            json!({"command": ["npx", "-y", "pkg"]}),
+            json!({"type": "local", "command": "npx", "args": ["-y", "pkg"]}),
+        ] {
+            let EndpointConfig::Local { command, .. } = endpoint_of(declaration) else {
+                panic!("not local");
+            };
+            let words: Vec<_> = command.iter().map(|word| word.raw.as_str()).collect();
+            assert_eq!(words, ["npx", "-y", "pkg"]);
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_a_remote_type_is_known() {
+        let transport = |kind: &str| match endpoint_of(json!({"url": "http://h", "type": kind})) {
+            EndpointConfig::Remote { transport, .. } => transport,
+            EndpointConfig::Local { .. } => panic!("not remote"),
+        };
+        for kind in ["remote", "http", "streamable-http", "streamableHttp"] {
+            assert_eq!(transport(kind), RemoteTransport::Automatic, "{kind}");
+        }
+        assert_eq!(transport("sse"), RemoteTransport::Sse);
+    }
+
+    #[test]
+    fn a_timeout_that_is_not_positive_means_the_default() {
+        let timeout = |ms: Value| {
+            server(json!({"url": "http://h", "timeout": ms}))
+                .server
+                .unwrap()
+                .timeout
+        };
+        assert_eq!(timeout(json!(1500)), Duration::from_millis(1500));
+        for ms in [json!(0), json!(-5), json!(null)] {
+            assert_eq!(timeout(ms), Duration::from_secs(30));
+        }
+    }
+
+    #[test]
+    fn a_value_never_shows_in_an_error() {
+        for declaration in [
+            json!({"url": ["SECRET"]}),
+            json!({"url": "http://h", "headers": {"A": ["SECRET"]}}),
+            json!({"url": "http://h", "timeout": "SECRET"}),
+            json!({"url": "http://h", "type": "SECRET"}),
+            json!({"command": "a", "inheritEnv": "SECRET"}),
+            json!({"command": "a", "env": {"A": ["SECRET"]}}),
+        ] {
+            let error = server(declaration).server.err().expect("a fault");
+            assert!(!format!("{error:?}").contains("SECRET"), "{error:?}");
+        }
+    }
+}

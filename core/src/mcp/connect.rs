@@ -19,6 +19,7 @@ use super::http::HttpClient;
 use super::list::{ListedTool, list_tools};
 use super::plan::{Endpoint, LocalServer, RemoteServer, ServerPlan};
 use super::process::Process;
+use super::reached::Reached;
 use super::sse::SseTransport;
 use super::stdio::{Pipe, StdioTransport};
 use crate::counters::Counters;
@@ -133,7 +134,9 @@ async fn remote(
     timeout: Duration,
     stop: CancellationToken,
 ) -> Result<Connection> {
-    let http = crate::http::client(timeout).map_err(|e| within("connect", e))?;
+    let reached = Reached::default();
+    let builder = crate::http::builder()?.connector_layer(reached.clone());
+    let http = crate::http::build(builder)?;
     let ending = Ending {
         stop,
         process: None,
@@ -146,7 +149,26 @@ async fn remote(
         }
         RemoteTransport::Automatic => {
             let greeting = greet_http(around, server, &http, &ending);
-            phase("initialize", timeout, greeting).await?
+            tokio::pin!(greeting);
+            let connecting = async {
+                tokio::select! {
+                    biased;
+                    done = &mut greeting => Some(done),
+                    () = reached.wait() => None,
+                }
+            };
+            match tokio::time::timeout(timeout, connecting).await {
+                Err(_) => return Err(Error::timeout("connect", timeout)),
+                Ok(Some(done)) => {
+                    let name = if reached.is_reached() {
+                        "initialize"
+                    } else {
+                        "connect"
+                    };
+                    done.map_err(|error| within(name, error))?
+                }
+                Ok(None) => phase("initialize", timeout, greeting).await?,
+            }
         }
     };
     Ok(Connection::new(service, life, ending))

@@ -143,6 +143,7 @@ impl Connection {
 
     pub fn has_ended(&self) -> bool {
         self.life.ended.is_cancelled()
+            || self.ending.process.as_ref().is_some_and(Process::has_ended)
     }
 
     /// What a session that has ended, or is about to, ended with.
@@ -207,8 +208,11 @@ pub(super) fn process_ended(status: Option<String>) -> Error {
 pub(super) enum RequestError {
     /// The server answered with an error.
     Refused(ErrorData),
-    /// The session has ended, or will not go on.
+    /// The session has ended; the request may have been served.
     Ended,
+    /// The session has ended, and the request was certainly not served: the child was gone before it could be written, or
+    /// the server answered that it knows no such session.
+    NotTaken(Error),
     /// Anything else.
     Other(Error),
 }
@@ -218,7 +222,13 @@ impl From<ServiceError> for RequestError {
         match error {
             ServiceError::McpError(refusal) => RequestError::Refused(refusal),
             ServiceError::TransportClosed => RequestError::Ended,
-            ServiceError::TransportSend(error) => transport_error(&error).into(),
+            ServiceError::TransportSend(error) => match transport_error(&error) {
+                Some(ours) if error.error.is::<Error>() && tells_not_taken(&ours) => {
+                    RequestError::NotTaken(ours)
+                }
+                Some(ours) => RequestError::Other(ours),
+                None => RequestError::Ended,
+            },
             _ => RequestError::Other(Error::new(
                 ErrorCode::McpError,
                 "the server broke the protocol",
@@ -227,10 +237,9 @@ impl From<ServiceError> for RequestError {
     }
 }
 
-impl From<Option<Error>> for RequestError {
-    fn from(error: Option<Error>) -> Self {
-        error.map_or(RequestError::Ended, RequestError::Other)
-    }
+/// What our own transports say of a message they could not hand over. Sessions of streamable HTTP are the SDK's.
+fn tells_not_taken(error: &Error) -> bool {
+    error.code() == ErrorCode::ProcessFailed || error.record().http_status == Some(404)
 }
 
 /// The outcome of a request as the SDK hands it over.

@@ -99,7 +99,7 @@ async fn request_page(connection: &Connection, cursor: Option<String>) -> Result
             ErrorCode::McpError,
             format!("the server refuses: {}", refusal.message),
         )),
-        Err(RequestError::Other(error)) => Err(error),
+        Err(RequestError::Other(error) | RequestError::NotTaken(error)) => Err(error),
         Err(RequestError::Ended) => Err(connection.cause().await),
     }
 }

@@ -17,6 +17,7 @@ mod lines;
 mod list;
 mod plan;
 mod process;
+mod reached;
 mod result;
 mod session;
 mod source;

@@ -245,3 +245,175 @@ fn expand_headers(headers: Vec<(String, Text)>, lookup: Lookup<'_>) -> Result<He
     }
     Ok(map)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn lookup(name: &str) -> Option<String> {
+        match name {
+            "TOKEN" => Some("SECRET".into()),
+            "BREAK" => Some("SECRET\nX: y".into()),
+            _ => None,
+        }
+    }
+
+    fn planned(servers: Value) -> Result<BTreeMap<String, Step>> {
+        let config = McpConfig::from_json(&json!({"mcpServers": servers}))?;
+        plan(&config, Purpose::Use, &lookup)
+    }
+
+    fn one(server: Value) -> Decision {
+        planned(json!({"s": server}))
+            .unwrap()
+            .remove("s")
+            .unwrap()
+            .decision
+    }
+
+    fn fault(server: Value) -> String {
+        match one(server) {
+            Decision::Faulty(error) => {
+                assert!(!format!("{error:?}").contains("SECRET"), "{error:?}");
+                error.to_string()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_unset_variable_is_a_fault_of_its_server_at_its_place() {
+        assert_eq!(
+            fault(json!({"url": "http://h", "headers": {"Authorization": "Bearer ${NONE}"}})),
+            "invalid_config: mcpServers.s.headers.Authorization: the variable NONE is not set"
+        );
+        assert_eq!(
+            fault(json!({"command": "a", "args": ["x", "${NONE}"]})),
+            "invalid_config: mcpServers.s.args[1]: the variable NONE is not set"
+        );
+    }
+
+    #[test]
+    fn a_disabled_server_needs_no_variables() {
+        let decision = one(json!({"url": "${NONE}", "enabled": false}));
+        assert!(matches!(decision, Decision::Disabled), "{decision:?}");
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_a_fault_that_does_not_show_it() {
+        assert_eq!(
+            fault(json!({"url": "ftp://h/${TOKEN}"})),
+            "invalid_config: mcpServers.s.url: must begin with http:// or https://"
+        );
+        assert_eq!(
+            fault(json!({"url": "${TOKEN}"})),
+            "invalid_config: mcpServers.s.url: is not a URL: relative URL without a base"
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "headers": {"X": "${BREAK}"}})),
+            "invalid_config: mcpServers.s.headers.X: has a character no header can hold"
+        );
+        assert_eq!(
+            fault(json!({"url": "http://h", "headers": {"Mcp-Session-Id": "x"}})),
+            "invalid_config: mcpServers.s.headers.Mcp-Session-Id: belongs to the protocol"
+        );
+        assert_eq!(
+            fault(json!({"command": "${EMPTY:-}"})),
+            "invalid_config: mcpServers.s.command: is empty"
+        );
+    }
+
+    #[test]
+    fn a_plan_shows_no_secret() {
+        let plan = one(json!({"url": "http://h?k=${TOKEN}", "headers": {"A": "${TOKEN}"}}));
+        assert!(matches!(plan, Decision::Connect(_)));
+        assert!(!format!("{plan:?}").contains("SECRET"));
+    }
+
+    /// What happens to each server, in order of id: `use`, or the id that is used instead.
+    fn choice(servers: Value) -> Vec<String> {
+        let steps = planned(servers).unwrap();
+        let shown = |step: Step| match step.decision {
+            Decision::Connect(_) => "use".to_owned(),
+            Decision::Deduplicated(kept) => kept,
+            Decision::Disabled => "off".to_owned(),
+            Decision::Faulty(_) => "faulty".to_owned(),
+        };
+        steps.into_values().map(shown).collect()
+    }
+
+    fn keyed(key: &str, more: Value) -> Value {
+        let mut server = json!({"url": "http://h", "dedupKey": key});
+        server
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        server
+    }
+
+    #[test]
+    fn of_one_key_the_preferred_is_kept_else_the_smallest_id() {
+        let none = json!({});
+        assert_eq!(
+            choice(
+                json!({"b": keyed("k", none.clone()), "a": keyed("k", none.clone()), "Z": keyed("k", none.clone())})
+            ),
+            ["use", "Z", "Z"]
+        );
+        assert_eq!(
+            choice(
+                json!({"a": keyed("k", none.clone()), "b": keyed("k", json!({"dedupPreferred": true}))})
+            ),
+            ["b", "use"]
+        );
+        assert_eq!(
+            choice(
+                json!({"a": keyed("k", none.clone()), "b": keyed(" k", none.clone()), "c": keyed(" ", none.clone()), "d": keyed(" ", none)})
+            ),
+            ["use", "use", "use", "use"]
+        );
+    }
+
+    #[test]
+    fn a_disabled_server_is_in_no_group_and_a_faulty_one_keeps_its_place() {
+        assert_eq!(
+            choice(json!({"a": keyed("k", json!({"disabled": true})), "b": keyed("k", json!({}))})),
+            ["off", "use"]
+        );
+        assert_eq!(
+            choice(json!({"a": keyed("k", json!({"timout": 1})), "b": keyed("k", json!({}))})),
+            ["faulty", "a"]
+        );
+    }
+
+    #[test]
+    fn servers_that_contradict_each_other_fail_the_whole() {
+        let preferred = json!({"dedupPreferred": true});
+        let error = planned(
+            json!({"a": keyed("k", preferred.clone()), "b": keyed("k", preferred.clone())}),
+        );
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "invalid_config: mcpServers.b.dedupPreferred: a is preferred for the same dedupKey already"
+        );
+        let error = planned(json!({"a": keyed(" ", preferred)}));
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "invalid_config: mcpServers.a.dedupPreferred: needs a dedupKey"
+        );
+    }
+
+    #[test]
+    fn an_inventory_knows_no_duplicates() {
+        let config = McpConfig::from_json(&json!({
+            "a": keyed("k", json!({"dedupPreferred": true})), "b": keyed("k", json!({"dedupPreferred": true}))}))
+        .unwrap();
+        let steps = plan(&config, Purpose::Inventory, &lookup).unwrap();
+        assert!(
+            steps
+                .values()
+                .all(|step| matches!(step.decision, Decision::Connect(_)))
+        );
+    }
+}

@@ -94,6 +94,11 @@ impl Process {
         self.exit.borrow().clone()
     }
 
+    /// Whether the child has ended, asked of the system: the news of it may still be under way.
+    pub fn has_ended(&self) -> bool {
+        self.exit.borrow().is_some() || self.group.leader_has_ended()
+    }
+
     /// Ends a child whose stdin was closed: it may go by itself, is asked to, is killed. Takes two seconds at most.
     pub async fn end(&self) {
         if self.exit_within(GRACE_EOF).await.is_some() {
@@ -174,6 +179,20 @@ impl Group {
         self.id
             .is_some_and(|id| nix::sys::signal::killpg(id, signal).is_ok())
     }
+
+    #[cfg(target_os = "linux")]
+    fn leader_has_ended(self) -> bool {
+        use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+        // Without reaping: that is the supervisor's part.
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        self.id
+            .is_none_or(|id| waitid(Id::Pid(id), look) != Ok(WaitStatus::StillAlive))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn leader_has_ended(self) -> bool {
+        false
+    }
 }
 
 #[cfg(not(unix))]
@@ -187,6 +206,10 @@ impl Group {
     }
 
     fn kill(self) {}
+
+    fn leader_has_ended(self) -> bool {
+        false
+    }
 }
 
 fn command(server: &LocalServer) -> Command {

@@ -96,21 +96,28 @@ impl Session {
 
     async fn call(&self, tool: &str, arguments: &Arguments, context: &ToolContext) -> ToolResult {
         let server = &self.around.server;
-        let connection = match self.live().await {
-            Ok(connection) => connection,
-            Err(error) => {
-                return failure(server, format!("MCP server {server} is gone: {error}"));
-            }
-        };
         let budget = Budget::new(self.plan.timeout, context.timeout);
-        let tasks = &self.around.tasks;
-        let error = match call_tool(&connection, tool, arguments, budget, tasks).await {
-            Ok(text) => return tool_result(server, &text),
-            Err(RequestError::Refused(refusal)) => return failure(server, refusal.message),
-            Err(RequestError::Other(error)) => error,
-            Err(RequestError::Ended) => connection.cause().await,
-        };
-        failure(server, format!("MCP server {server}: {error}"))
+        let mut again = true;
+        loop {
+            let connection = match self.live().await {
+                Ok(connection) => connection,
+                Err(error) => {
+                    return failure(server, format!("MCP server {server} is gone: {error}"));
+                }
+            };
+            let tasks = &self.around.tasks;
+            let error = match call_tool(&connection, tool, arguments, budget, tasks).await {
+                Ok(text) => return tool_result(server, &text),
+                Err(RequestError::Refused(refusal)) => return failure(server, refusal.message),
+                Err(RequestError::NotTaken(_)) if std::mem::take(&mut again) => {
+                    connection.abort();
+                    continue;
+                }
+                Err(RequestError::NotTaken(error) | RequestError::Other(error)) => error,
+                Err(RequestError::Ended) => connection.cause().await,
+            };
+            return failure(server, format!("MCP server {server}: {error}"));
+        }
     }
 }
 

@@ -294,3 +294,28 @@ fn passes(filter: &BTreeMap<String, bool>, name: &str) -> bool {
         None => !filter.is_empty() && !filter.values().any(|wanted| *wanted),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passing(filter: &[(&str, bool)]) -> Vec<&'static str> {
+        let filter = filter
+            .iter()
+            .map(|(name, wanted)| ((*name).to_owned(), *wanted))
+            .collect();
+        ["a", "b", "c"]
+            .into_iter()
+            .filter(|name| passes(&filter, name))
+            .collect()
+    }
+
+    #[test]
+    fn a_filter_is_an_allowlist_once_it_wants_anything() {
+        assert_eq!(passing(&[]), Vec::<&str>::new());
+        assert_eq!(passing(&[("b", true)]), ["b"]);
+        assert_eq!(passing(&[("b", true), ("a", false)]), ["b"]);
+        assert_eq!(passing(&[("a", false)]), ["b", "c"]);
+        assert_eq!(passing(&[("x", true)]), Vec::<&str>::new());
+    }
+}

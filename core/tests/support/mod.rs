@@ -97,7 +97,7 @@ impl Scenario {
             .expect("the control answers");
         let status = answer.status();
         let text = answer.text().await.expect("the control answers");
-        assert!(status.is_success(), "{path}: {status}: {text}");
+        assert!(status.is_success(), "{path}: {status}: {text:.300}");
         serde_json::from_str(&text).unwrap_or(Value::Null)
     }
 }
