@@ -5,8 +5,9 @@ mod common;
 use common::{Scenario, echo, tool, toolkit, value};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolspan::{ConversationStore, ErrorCode, FileStore, Style, Transcript};
+use toolspan::{ConversationStore, ErrorCode, FileStore, Limit, Style, Transcript};
 
 #[tokio::test]
 async fn ask_remembers_and_run_does_not() {
@@ -181,4 +182,31 @@ async fn a_conversation_may_change_its_provider() {
     );
     let after = store.get("x").await.unwrap().unwrap();
     assert_eq!(after.style, Some(Style::Anthropic));
+}
+
+#[tokio::test]
+async fn time_that_is_up_before_the_conversation_is_free_changes_nothing() {
+    let llm = Scenario::llm("openai", json!([{"gate": "first", "text": "1"}])).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let one = tokio::spawn(client.ask("one").id("x").into_future());
+    llm.wait(json!({"llm": "main", "requests": 1})).await;
+    let two = client.ask("two").id("x").timeout(Duration::from_millis(50));
+    let two = two.await.unwrap();
+    assert_eq!(two.limit, Some(Limit::Timeout));
+    assert_eq!(two.turns, 0);
+    llm.open("first").await;
+    let one = one.await.unwrap().unwrap();
+    let stored = client.conversation_store().get("x").await.unwrap().unwrap();
+    assert_eq!(value(&stored.messages), value(&one.messages));
+    assert_eq!(llm.bodies().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_first_turn_that_runs_out_of_time_is_not_saved() {
+    let llm = Scenario::llm("openai", json!([{"hang": true}])).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let run = client.ask("one").id("x").timeout(Duration::from_millis(50));
+    assert_eq!(run.await.unwrap().limit, Some(Limit::Timeout));
+    let stored = client.conversation_store().get("x").await.unwrap();
+    assert_eq!(stored, None);
 }

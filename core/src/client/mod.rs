@@ -1,9 +1,9 @@
 //! The client: one endpoint, one model, and the loop between the model and the tools (SPEC 7).
 //!
-//! What runs where: `run` holds one run from load to save, `turns` is the loop, `exchange` sends one request with its
+//! What runs where: `session` holds one run from load to save, `turns` is the loop, `exchange` sends one request with its
 //! retries, `tools` executes the calls of one answer. `wire` is the only place that knows what a dialect looks like;
 //! everything else sees [`wire::Answer`]. Parsing, assembling and deciding are pure; the edges that wait are in
-//! `exchange`, `tools` and `run`.
+//! `exchange`, `tools` and `session`.
 
 mod builder;
 mod conversation;
@@ -16,6 +16,7 @@ mod provider_error;
 mod result;
 mod retry;
 mod run;
+mod session;
 mod sse;
 mod state;
 mod stream;

@@ -126,14 +126,16 @@ async fn prepare(cx: &Cx<'_>, state: &mut State, turn: u32) -> Result<Prepared> 
     state.model = named
         .and_then(|named| serde_json::from_str(named.get()).ok())
         .unwrap_or(model);
+    // A long transcript is a long body: without a transform its text is written once and never copied.
     let body = match &options.body_transform {
-        None => body,
-        Some(transform) => transform.call(body.clone()).await?.unwrap_or(body),
+        None => Bytes::from(String::from(Box::<str>::from(body))),
+        Some(transform) => {
+            let body = Json::from(body);
+            let body = transform.call(body.clone()).await?.unwrap_or(body);
+            Bytes::copy_from_slice(body.get().as_bytes())
+        }
     };
-    Ok(Prepared {
-        declared,
-        body: Bytes::copy_from_slice(body.get().as_bytes()),
-    })
+    Ok(Prepared { declared, body })
 }
 
 async fn ask_model(cx: &Cx<'_>, state: &mut State, body: Bytes) -> Result<Answer> {

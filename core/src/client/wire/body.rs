@@ -2,11 +2,13 @@
 
 use indexmap::IndexMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::{anthropic, openai};
+use super::arrange::arrange;
+use super::openai;
 use crate::client::options::defaults;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::json::{self, Json};
 use crate::style::Style;
 
@@ -89,8 +91,8 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// The body as text.
-pub(crate) fn body(request: &Request<'_>) -> Result<Json> {
+/// The body as text, owned by nobody else yet.
+pub(crate) fn body(request: &Request<'_>) -> Result<Box<RawValue>> {
     let mut body = Body(Vec::with_capacity(8 + request.params.len()));
     body.push_json("model", request.model)?;
     match request.style {
@@ -120,8 +122,7 @@ pub(crate) fn body(request: &Request<'_>) -> Result<Json> {
             }
         }
         Style::Anthropic => {
-            let arranged =
-                anthropic::arrange(request.system.before(request.messages), request.messages)?;
+            let arranged = arrange(request.system.before(request.messages), request.messages)?;
             body.push_json("max_tokens", &defaults::ANTHROPIC_MAX_TOKENS)?;
             if let Some(system) = arranged.system {
                 body.push("system", Piece::Json(system));
@@ -136,7 +137,8 @@ pub(crate) fn body(request: &Request<'_>) -> Result<Json> {
         }
     }
     body.merge(request.params);
-    json::to_json(&body)
+    serde_json::value::to_raw_value(&body)
+        .map_err(|e| Error::new(ErrorCode::Internal, "a body could not be written").because_of(&e))
 }
 
 #[cfg(test)]
