@@ -42,6 +42,7 @@ pub enum Provider {
 pub struct Compiled {
     /// What goes under `tools` in the provider's request. For OpenAI and Anthropic one entry per tool; for Gemini
     /// one entry that holds them all, and none when there are no tools.
+    #[schemars(with = "Vec<Map<String, Value>>")]
     pub tools: Vec<Value>,
     /// Every change, tool by tool.
     pub losses: Vec<Loss>,

@@ -1,7 +1,7 @@
 //! What there is, as data: the source of the bindings' generated models and of the tables in `SPEC.md`.
 
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::sync::OnceLock;
@@ -10,8 +10,9 @@ use crate::ABI_VERSION;
 use crate::dispatch::Op;
 use crate::engine::EngineOptions;
 use crate::host::HostCallKind;
-use toolspan::ErrorCode;
+use toolspan::client::hooks;
 use toolspan::error::ErrorRecord;
+use toolspan::{ErrorCode, LogRecord, MetricEvent};
 
 /// Operations with the JSON Schemas (2020-12) of their arguments and results, host calls, events, error codes.
 pub fn manifest() -> Value {
@@ -20,11 +21,7 @@ pub fn manifest() -> Value {
         "abiVersion": ABI_VERSION,
         "engineOptions": generator.subschema_for::<EngineOptions>(),
         "operations": operations(&mut generator),
-        "hostCalls": HostCallKind::ALL.iter().map(|kind| json!({
-            "kind": kind.as_str(),
-            "answered": kind.answered(),
-            "doc": kind.describe().trim(),
-        })).collect::<Vec<_>>(),
+        "hostCalls": host_calls(&mut generator),
         "events": ["done", "failed", "cancelled", "host_call", "host_call_cancelled"],
         "errorRecord": generator.subschema_for::<ErrorRecord>(),
         "errorCodes": ErrorCode::ALL.iter().map(|code| json!({
@@ -35,6 +32,37 @@ pub fn manifest() -> Value {
     });
     manifest["$defs"] = generator.take_definitions(true).into();
     manifest
+}
+
+fn host_calls(generator: &mut SchemaGenerator) -> Vec<Value> {
+    HostCallKind::ALL
+        .iter()
+        .map(|kind| {
+            let mut entry = json!({
+                "kind": kind.as_str(),
+                "answered": kind.answered(),
+                "doc": kind.describe().trim(),
+            });
+            if let Some(payload) = payload(*kind, generator) {
+                entry["payload"] = payload.into();
+            }
+            entry
+        })
+        .collect()
+}
+
+/// What the host is given, where that is a type of the core; the other payloads are put together in `work`.
+fn payload(kind: HostCallKind, generator: &mut SchemaGenerator) -> Option<Schema> {
+    Some(match kind {
+        HostCallKind::BeforeLlm => generator.subschema_for::<hooks::BeforeLlm>(),
+        HostCallKind::AfterLlm => generator.subschema_for::<hooks::AfterLlm>(),
+        HostCallKind::BeforeTool => generator.subschema_for::<hooks::BeforeTool>(),
+        HostCallKind::AfterTool => generator.subschema_for::<hooks::AfterTool>(),
+        HostCallKind::OnError => generator.subschema_for::<hooks::RequestFailure>(),
+        HostCallKind::Metric => generator.subschema_for::<MetricEvent>(),
+        HostCallKind::Log => generator.subschema_for::<LogRecord>(),
+        _ => return None,
+    })
 }
 
 fn operations(generator: &mut SchemaGenerator) -> Vec<Value> {

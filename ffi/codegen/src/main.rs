@@ -76,6 +76,7 @@ fn files(root: &Path) -> Result<Vec<File>, String> {
         node::codes(&model),
         node::abi(),
         node::error_classes(&model),
+        node::error_exports(&model),
         node::models(&model)?,
     ];
     files.push(header::write(root)?);

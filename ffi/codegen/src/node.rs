@@ -64,8 +64,21 @@ pub fn error_classes(model: &Model) -> File {
     }
 }
 
+/// `errors.mjs`: the classes for programs that import, which Node cannot find out by itself.
+pub fn error_exports(model: &Model) -> File {
+    let mut out = format!("{HEAD}import toolspan from \"./index.js\";\n\nexport const {{\n");
+    for code in &model.codes {
+        let _ = writeln!(out, "  {},", error_class(&code.code));
+    }
+    out.push_str("} = toolspan;\n");
+    File {
+        path: "bindings/node/errors.mjs",
+        content: out,
+    }
+}
+
 /// Records that are part of the package: name in the manifest, name in TypeScript.
-const RECORDS: [(&str, &str); 16] = [
+const RECORDS: [(&str, &str); 23] = [
     ("ErrorRecord", "ErrorRecord"),
     ("Cause", "ErrorCause"),
     ("ContentPart", "ContentPart"),
@@ -82,7 +95,17 @@ const RECORDS: [(&str, &str); 16] = [
     ("RunResult", "RunResultRecord"),
     ("Event", "EventRecord"),
     ("Counters", "Counters"),
+    ("BeforeLlm", "BeforeLLM"),
+    ("AfterLlm", "AfterLLM"),
+    ("BeforeTool", "BeforeTool"),
+    ("AfterTool", "AfterTool"),
+    ("RequestFailure", "RequestFailure"),
+    ("MetricEvent", "MetricEvent"),
+    ("LogRecord", "LogRecord"),
 ];
+
+/// Operations whose options the package's own types have to name, each and no other.
+const WITH_OPTIONS: [&str; 4] = ["toolkit.create", "mcp.list", "client.create", "client.run"];
 
 /// Closed lists that have a name of their own.
 const CHOICES: [(&str, &str); 3] = [
@@ -125,6 +148,24 @@ pub fn models(model: &Model) -> Result<File, String> {
             _ => return Err(format!("{name} is not a record")),
         }
     }
+    out.push_str("\n/** Names of the options of an operation. The package's option types are checked against them. */\nexport interface OptionNames {\n");
+    for name in WITH_OPTIONS {
+        let record = match model.options_of(name) {
+            Ok(record) => record,
+            Err(_) => &model.operation(name)?.args,
+        };
+        let names: Vec<String> = record
+            .fields
+            .iter()
+            .map(|field| field.key.clone())
+            .collect();
+        let _ = writeln!(
+            out,
+            "  \"{name}\":\n    | {};",
+            literal(&names).replace(" | ", "\n    | ")
+        );
+    }
+    out.push_str("}\n");
     Ok(File {
         path: "bindings/node/models.d.ts",
         content: out,
