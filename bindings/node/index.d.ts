@@ -2,8 +2,49 @@
  * toolspan: an agent that uses tools. The words are those of SPEC.md; keys and defaults are the same in every language.
  */
 import type { ErrorCode } from "./errors.js";
+import type {
+  Adaptation,
+  AfterLLM,
+  AfterTool,
+  BeforeLLM,
+  BeforeTool,
+  ContentPart,
+  Counters,
+  ErrorRecord,
+  EventRecord,
+  ExecutedCall,
+  Inventory,
+  LogLevel,
+  LogRecord,
+  MetricEvent,
+  Provider,
+  RequestFailure,
+  RunResultRecord,
+  ServerStatus,
+  Style,
+  ToolInfo,
+  ToolResultRecord,
+} from "./models.js";
 
 export * from "./errors.js";
+export type {
+  Adaptation,
+  ContentPart,
+  Counters,
+  ErrorCause,
+  ErrorRecord,
+  Inventory,
+  ListedTool,
+  LogLevel,
+  LogRecord,
+  Loss,
+  MetricEvent,
+  Provider,
+  ServerStatus,
+  Style,
+  ToolInfo,
+  Usage,
+} from "./models.js";
 
 /** A value as JSON has it. */
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue };
@@ -15,30 +56,6 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 export type Message = JsonObject;
 
 // Errors
-
-/** What every failure looks like (SPEC 8). */
-export interface ErrorRecord {
-  code: ErrorCode;
-  /** What happened and what to do about it, without the code. Never contains a secret. */
-  message: string;
-  /** Whether trying again can help. */
-  retryable: boolean;
-  retryAfterMs?: number;
-  httpStatus?: number;
-  /** Style of the endpoint. */
-  provider?: string;
-  /** Id of the MCP server. */
-  server?: string;
-  tool?: string;
-  /** Where in the input, such as `mcpServers.search.url`. */
-  path?: string;
-  /** The provider's own error object, redacted. */
-  details?: JsonValue;
-  /** Number of the host call whose failure this is. */
-  hostCall?: number;
-  /** The chain below, outermost first. */
-  cause?: { message: string; code?: ErrorCode }[];
-}
 
 /**
  * What every failure is; there is a subclass for each code. `message` reads `code: path: text`. `cause` is what a
@@ -68,18 +85,8 @@ export interface ToolHints {
   openWorld?: boolean;
 }
 
-/** Content that is not text. `data` is base64. */
-export type ContentPart =
-  | { type: "text"; text: string }
-  | { type: "image" | "file" | "audio"; mimeType: string; data?: string; url?: string; name?: string };
-
 /** Result of one call. An expected failure is `isError`, for the model to act on. */
-export interface ToolResult {
-  output: string;
-  isError: boolean;
-  parts?: ContentPart[];
-  /** For the program, never sent to the model. */
-  metadata?: JsonObject;
+export interface ToolResult extends ToolResultRecord {
   /** What the program's own function threw. Not enumerable. */
   readonly cause?: unknown;
 }
@@ -105,15 +112,6 @@ export interface Tool {
   readonly inputSchema?: JsonSchema;
   readonly hints?: ToolHints;
   readonly handler: (args: JsonObject, context: ToolCallContext) => unknown;
-}
-
-/** A tool of a toolkit. */
-export interface ToolInfo {
-  name: string;
-  description: string;
-  inputSchema: JsonSchema;
-  source: "mcp" | "native";
-  hints?: ToolHints;
 }
 
 /** A validator of the Standard Schema family, such as zod, Valibot or ArkType. */
@@ -187,15 +185,6 @@ export type McpConfigObject =
 /** A path, an object, or the bytes of a JSON document. */
 export type McpConfig = string | McpConfigObject | Uint8Array;
 
-export interface ServerStatus {
-  state: "connected" | "disabled" | "failed" | "deduplicated";
-  /** Why a server failed; the id that is used instead of a duplicate. */
-  reason?: string;
-  error?: ErrorRecord;
-  /** How many tools a connected server listed, before filters. */
-  tools?: number;
-}
-
 /** Cancels, in the way of `fetch`. The operation then fails with `cancelled`, whose cause is the signal's reason. */
 export interface Cancellable {
   signal?: AbortSignal | null;
@@ -212,14 +201,6 @@ export interface ToolkitOptions extends Cancellable {
   disableTools?: readonly string[];
   /** Deadline of the whole build. */
   timeoutMs?: number;
-}
-
-export type Provider = "openai" | "anthropic" | "gemini";
-
-/** A toolkit's tools in the shape of a provider, and what had to be changed for it (SPEC 5). */
-export interface Adaptation {
-  tools: JsonObject[];
-  losses: { tool: string; path: string; keyword: string; action: string; detail: string }[];
 }
 
 /** An ordered set of tools and the connections behind them. Close it, or hold it with `await using`. */
@@ -244,12 +225,6 @@ export interface ListOptions extends Cancellable {
   timeoutMs?: number;
 }
 
-/** What the servers of a configuration offer, unfiltered (SPEC 3.6). */
-export interface Inventory {
-  tools: Record<string, { name: string; exposedName: string; description: string; inputSchema: JsonSchema }[]>;
-  status: Record<string, ServerStatus>;
-}
-
 // Clients
 
 /** Whether a hook may wait: all may. Each also gets the signal that tells when nobody waits for it any more. */
@@ -257,19 +232,10 @@ type Hook<In, Out> = (payload: In, context: { signal: AbortSignal }) => Out | vo
 
 /** SPEC 7.4. What a hook throws ends the run, and is the cause of its error. */
 export interface Hooks {
-  beforeLLM?: Hook<
-    { messages: Message[]; tools: JsonValue[]; model: string; turn: number },
-    { messages?: Message[]; tools?: JsonValue[]; model?: string } | null
-  >;
-  afterLLM?: Hook<{ response: JsonValue; model: string; turn: number }, void>;
-  beforeTool?: Hook<
-    { name: string; args: JsonObject; id: string; turn: number; hints?: ToolHints },
-    { result: ToolResult } | { args: JsonObject } | null
-  >;
-  afterTool?: Hook<
-    { name: string; args: JsonObject; result: ToolResult; id: string; turn: number },
-    { result: ToolResult } | null
-  >;
+  beforeLLM?: Hook<BeforeLLM, { messages?: Message[]; tools?: JsonValue[]; model?: string } | null>;
+  afterLLM?: Hook<AfterLLM, void>;
+  beforeTool?: Hook<BeforeTool, { result: ToolResult } | { args: JsonObject } | null>;
+  afterTool?: Hook<AfterTool, { result: ToolResult } | null>;
 }
 
 /** A stored conversation. */
@@ -302,13 +268,6 @@ export interface HttpResponse {
   text(): Promise<string>;
 }
 
-export type MetricEvent =
-  | { type: "llm"; model: string; status: "ok" | "error"; ms: number; promptTokens: number; completionTokens: number }
-  | { type: "tool"; tool: string; source?: "mcp" | "native"; isError: boolean; ms: number }
-  | { type: "run"; model: string; turns: number; toolCalls: number; totalTokens: number; ms: number; error?: ErrorCode };
-
-export type Style = "openai" | "anthropic";
-
 /** SPEC 7.1; what is absent has the default of the table there. */
 export interface ClientOptions {
   baseUrl: string;
@@ -333,7 +292,7 @@ export interface ClientOptions {
   bodyTransform?: Hook<JsonObject, JsonObject | null>;
   hooks?: Hooks;
   /** May turn a failure into a retry or an end. */
-  onError?: Hook<{ error: ToolspanError; attempt: number; retryable: boolean }, "retry" | "fail" | null>;
+  onError?: Hook<Omit<RequestFailure, "error"> & { error: ToolspanError }, "retry" | "fail" | null>;
   /** Sends the requests to the model: `fetch`, or a function like it. */
   httpClient?: (url: string, init: HttpRequestInit) => Promise<HttpResponse>;
   store?: string | ConversationStore;
@@ -354,53 +313,20 @@ export interface RunOptions extends Cancellable {
   timeoutMs?: number;
 }
 
-export interface Usage {
-  /** All input, cached input included. */
-  promptTokens: number;
-  completionTokens: number;
-  totalTokens: number;
-  cacheReadTokens?: number;
-  cacheWriteTokens?: number;
-}
-
 /** One executed call of a run. */
-export interface ToolCallRecord {
-  id: string;
-  name: string;
-  args: JsonObject;
-  output: string;
-  isError: boolean;
-  metadata?: JsonObject;
+export interface ToolCallRecord extends ExecutedCall {
   /** What the program's own function threw. Not enumerable. */
   readonly cause?: unknown;
 }
 
-interface RunResultBase {
-  /** Text of the last answer; may be empty. */
-  text: string;
-  /** The whole transcript in the dialect of the client. */
-  messages: Message[];
-  toolCalls: ToolCallRecord[];
-  turns: number;
-  usage: Usage;
-  model: string;
-  /** Why the model refused, in its words. */
-  refusal?: string;
-  conversationId?: string;
-}
+type RunResultBase = Omit<RunResultRecord, "toolCalls" | "status" | "limit"> & { toolCalls: ToolCallRecord[] };
 
 /** What a run gives back; a limit that ended it stands in `limit`. */
 export type RunResult = RunResultBase &
   ({ status: "done" } | { status: "incomplete"; limit: "maxTurns" | "maxTokens" | "timeout" });
 
 /** What a stream tells (SPEC 7.5); `done` is the last. */
-export type Event =
-  | { type: "text"; delta: string }
-  | { type: "reasoning"; delta: string }
-  | { type: "tool_call"; id: string; name: string; args: JsonObject }
-  | { type: "tool_result"; id: string; name: string; output: string; isError: boolean; metadata?: JsonObject }
-  | { type: "usage"; usage: Usage }
-  | { type: "done"; result: RunResult };
+export type Event = Exclude<EventRecord, { type: "done" }> | { type: "done"; result: RunResult };
 
 /** Events of one run. It starts when the first is asked for; leaving the loop ends the run and closes its connection. */
 export interface EventStream extends AsyncIterableIterator<Event>, AsyncDisposable {
@@ -439,16 +365,6 @@ export class Conversation {
 
 // Engines
 
-export type LogLevel = "debug" | "info" | "warn" | "error";
-
-export interface LogRecord {
-  level: LogLevel;
-  /** The part of the library, such as `mcp`, `toolkit` or `client`. */
-  target: string;
-  message: string;
-  fields?: JsonObject;
-}
-
 export interface EngineOptions {
   /** Receives log records; the library prints nothing. */
   log?: (record: LogRecord) => unknown;
@@ -456,15 +372,6 @@ export interface EngineOptions {
   logLevel?: LogLevel;
   /** Worker threads. Default: the number of cores, at most 4. */
   workers?: number;
-}
-
-/** What is open in an engine. */
-export interface Counters {
-  openToolkits: number;
-  connectedServers: number;
-  openClients: number;
-  operations: number;
-  openStreams: number;
 }
 
 /** Threads, toolkits, clients and logs of its own. Most programs use the functions below and never make one. */

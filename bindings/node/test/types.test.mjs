@@ -8,7 +8,7 @@ import * as esm from "toolspan";
 const require = createRequire(import.meta.url);
 const cjs = require("toolspan");
 const text = (name) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
-const declarations = text("index.d.ts") + text("errors.d.ts");
+const declarations = text("index.d.ts") + text("errors.d.ts") + text("models.d.ts");
 
 test("ESM and CommonJS give the same objects", () => {
   assert.deepEqual(Object.keys(esm).sort(), Object.keys(cjs).sort());

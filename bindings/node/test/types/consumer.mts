@@ -14,7 +14,23 @@ import {
   defineTool,
   listMcpTools,
   version,
+  type ClientOptions,
+  type ListOptions,
+  type RunOptions,
+  type ToolkitOptions,
 } from "toolspan";
+import type { OptionNames } from "../../models.js";
+
+// Every option of the core has a type here, and no other.
+type Same<A, B> = [A, B] extends [B, A] ? true : never;
+type Own = "signal" | "client" | "prompt" | "id" | "mcpConfig" | "mcpConfigText";
+const complete: [
+  Same<keyof ClientOptions, OptionNames["client.create"]>,
+  Same<Exclude<keyof ToolkitOptions, "signal">, OptionNames["toolkit.create"]>,
+  Same<Exclude<keyof RunOptions, Own>, Exclude<OptionNames["client.run"], Own>>,
+  Same<Exclude<keyof ListOptions, Own>, Exclude<OptionNames["mcp.list"], Own>>,
+] = [true, true, true, true];
+console.log(complete);
 
 const add = defineTool({
   name: "add",
