@@ -83,15 +83,42 @@ fn operations(generator: &mut SchemaGenerator) -> Vec<Value> {
         .collect()
 }
 
-/// The first 8 bytes (big endian) of the SHA-256 of the manifest's compact text. A binding was generated from one
-/// manifest and refuses a library with another hash.
+/// The first 8 bytes (big endian) of the SHA-256 of the manifest's compact text, documentation left out. A binding was
+/// generated from one manifest and refuses a library with another hash.
 pub fn schema_hash() -> u64 {
     static HASH: OnceLock<u64> = OnceLock::new();
     *HASH.get_or_init(|| {
-        let digest = Sha256::digest(manifest().to_string().as_bytes());
+        let digest = Sha256::digest(without_words(manifest()).to_string().as_bytes());
         digest
             .iter()
             .take(8)
             .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
     })
+}
+
+/// Without what is said only to people: other words are no other interface.
+fn without_words(value: Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .into_iter()
+            .filter(|(key, value)| !(value.is_string() && (key == "description" || key == "doc")))
+            .map(|(key, value)| (key, without_words(value)))
+            .collect(),
+        Value::Array(items) => items.into_iter().map(without_words).collect(),
+        plain => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_left_out_and_properties_of_that_name_are_not() {
+        let schema = json!({"description": "d", "properties": {"description": {"type": "string", "description": "d"}}});
+        assert_eq!(
+            without_words(schema),
+            json!({"properties": {"description": {"type": "string"}}})
+        );
+    }
 }
