@@ -83,11 +83,14 @@ pub(crate) fn from_object(options: &Options, text: &str) -> Failure {
     let said = Said::read(text.as_bytes());
     let status = said.status();
     let kind = said.kind.as_deref().unwrap_or("error");
-    let message = match &said.message {
-        Some(message) => format!("{kind}: {}", scrub(options, message)),
-        None => kind.to_owned(),
-    };
     let code = status.map_or(ErrorCode::ProviderUnavailable, code);
+    let message = match &said.message {
+        // Providers like to quote the key they refuse.
+        Some(message) if code != ErrorCode::Unauthorized => {
+            format!("{kind}: {}", scrub(options, message))
+        }
+        _ => kind.to_owned(),
+    };
     let retry = status.is_none_or(|status| retry::is_retryable(&options.retry, status));
     let mut error = Error::new(code, short(&message)).retryable(retry);
     if code != ErrorCode::Unauthorized
@@ -247,5 +250,74 @@ fn redacted(options: &Options, value: Value) -> Value {
             })
             .collect(),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::options::tests::options;
+
+    fn refused(body: &str) -> String {
+        let options = options(Style::OpenAi);
+        from_status(&options, 400, None, body.as_bytes())
+            .error
+            .record()
+            .message
+            .clone()
+    }
+
+    #[test]
+    fn the_message_is_found_wherever_servers_put_it() {
+        assert_eq!(refused(r#"{"error":{"message":"no"}}"#), "HTTP 400: no");
+        assert_eq!(refused(r#"{"error":"no"}"#), "HTTP 400: no");
+        assert_eq!(refused(r#"{"message":"no"}"#), "HTTP 400: no");
+        assert_eq!(refused(r#"{"detail":"no"}"#), "HTTP 400: no");
+        assert_eq!(refused(" no "), "HTTP 400: no");
+        assert_eq!(refused("<html>no</html>"), "HTTP 400");
+        assert_eq!(refused(""), "HTTP 400");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_between_characters() {
+        let text = refused(&"é".repeat(201));
+        assert_eq!(text, format!("HTTP 400: {}…", "é".repeat(200)));
+    }
+
+    fn event(text: &str) -> (ErrorCode, bool) {
+        let failure = from_object(&options(Style::OpenAi), text);
+        assert_eq!(failure.error.record().http_status, None);
+        (failure.error.code(), failure.retry)
+    }
+
+    #[test]
+    fn an_error_event_is_read_by_its_number_or_its_kind() {
+        let unavailable = (ErrorCode::ProviderUnavailable, true);
+        assert_eq!(event(r#"{"error":{"code":502}}"#), unavailable);
+        assert_eq!(event(r#"{"error":{"code":"502"}}"#), unavailable);
+        assert_eq!(event(r#"{"error":{"message":"boom"}}"#), unavailable);
+        assert_eq!(
+            event(r#"{"type":"error","error":{"type":"overloaded_error"}}"#),
+            unavailable
+        );
+        assert_eq!(
+            event(r#"{"error":{"type":"rate_limit_error"}}"#),
+            (ErrorCode::RateLimited, true)
+        );
+        assert_eq!(
+            event(r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded"}}"#),
+            (ErrorCode::ProviderRejected, false)
+        );
+    }
+
+    #[test]
+    fn credentials_of_an_event_are_refused_without_details() {
+        let failure = from_object(
+            &options(Style::Anthropic),
+            r#"{"type":"error","error":{"type":"authentication_error","message":"sk-secret-key is wrong"}}"#,
+        );
+        assert_eq!(failure.error.code(), ErrorCode::Unauthorized);
+        assert_eq!(failure.error.record().details, None);
+        assert_eq!(failure.error.record().message, "authentication_error");
     }
 }

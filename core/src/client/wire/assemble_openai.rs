@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::call_deltas::{CallDelta, Calls, PartialCall};
-use super::openai::{arguments, content, finish, text_of, usage};
+use super::content::{Parts, content};
+use super::openai::{arguments, finish, text_of, usage};
 use super::{Answer, Call, CallIds, Flow, replayed, streamed};
 use crate::client::event::Event;
 use crate::client::options::Options;
@@ -53,8 +54,7 @@ struct Delta<'a> {
 #[derive(Default)]
 pub(crate) struct Assembler {
     text: String,
-    /// Thoughts that came as parts of `content`.
-    thoughts: String,
+    parts: Parts,
     refusal: String,
     reasoning_content: Option<String>,
     reasoning: Option<String>,
@@ -114,8 +114,8 @@ impl Assembler {
         self.reason(&delta, out);
         if let Some(raw) = delta.content {
             let piece = content(raw);
+            self.parts.take(raw, &self.text);
             if !piece.reasoning.is_empty() {
-                self.thoughts.push_str(&piece.reasoning);
                 out.push(Event::Reasoning {
                     delta: piece.reasoning,
                 });
@@ -178,7 +178,11 @@ impl Assembler {
         let refusal = (!self.refusal.is_empty()).then_some(self.refusal);
         let message = json::to_json(&AssistantMessage {
             role: "assistant",
-            content: (!self.text.is_empty() || calls.is_empty()).then_some(&self.text),
+            content: if self.parts.is_empty() {
+                json::to_json(&(!self.text.is_empty() || calls.is_empty()).then_some(&self.text))?
+            } else {
+                json::to_json(&self.parts)?
+            },
             refusal: refusal.as_deref(),
             reasoning_content: self.reasoning_content.as_deref(),
             reasoning: self.reasoning.as_deref(),
@@ -190,7 +194,7 @@ impl Assembler {
             response: streamed(Some(&message))?,
             message: Some(message),
             text: self.text,
-            reasoning: reasoning.unwrap_or(self.thoughts),
+            reasoning: reasoning.unwrap_or_else(|| self.parts.thoughts()),
             calls,
             finish: finish(self.finish_reason.as_deref()),
             refusal,
@@ -203,7 +207,7 @@ impl Assembler {
 #[derive(Serialize)]
 struct AssistantMessage<'a> {
     role: &'static str,
-    content: Option<&'a String>,
+    content: Json,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ mod assemble_anthropic;
 mod assemble_openai;
 mod body;
 mod call_deltas;
+mod content;
 mod openai;
 mod parts;
 mod translate;

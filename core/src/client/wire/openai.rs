@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+use super::content::content;
 use super::{Answer, Call, CallIds, CallResult, Finish, parts, read};
 use crate::client::options::Options;
 use crate::client::provider_error::{self, Failure, malformed};
@@ -223,46 +224,6 @@ pub(super) fn result_messages(results: &[CallResult<'_>]) -> Result<Vec<Json>> {
 /// A tool does not know the dialect, so what cannot be sent is named instead of failing the run.
 pub(super) fn block_or_description(style: Style, part: &ContentPart) -> Result<Json> {
     parts::block(style, part).or_else(|_| parts::text_block(&format!("[{}]", part.describe())))
-}
-
-/// Text and thoughts of `content`: a string, or a list of typed parts.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Content {
-    pub text: String,
-    pub reasoning: String,
-}
-
-pub(super) fn content(raw: &RawValue) -> Content {
-    #[derive(Deserialize)]
-    struct Part<'a> {
-        #[serde(borrow, rename = "type")]
-        kind: Option<&'a RawValue>,
-        #[serde(borrow)]
-        text: Option<&'a RawValue>,
-        #[serde(borrow)]
-        thinking: Option<&'a RawValue>,
-    }
-    if !raw.get().starts_with('[') {
-        return Content {
-            text: text_of(raw).into_owned(),
-            reasoning: String::new(),
-        };
-    }
-    let mut content = Content::default();
-    let parts: Vec<Part<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
-    for part in parts {
-        match part.kind.map(text_of).as_deref() {
-            Some("text" | "output_text") => {
-                content.text.extend(part.text.map(text_of));
-            }
-            Some("thinking") => {
-                let thinking = part.thinking.map(self::content).unwrap_or_default();
-                content.reasoning.push_str(&thinking.text);
-            }
-            _ => {}
-        }
-    }
-    content
 }
 
 /// A JSON string's text; the text of any other value as it stands; nothing for null.
