@@ -26,6 +26,18 @@ async fn call(toolkit: &Toolkit, tool: &str) -> ToolResult {
     run(toolkit.get(tool).unwrap()).await
 }
 
+/// Returns once the toolkit knows that a server is gone.
+async fn fails(toolkit: &Toolkit, server: &str) {
+    let known = async {
+        while toolkit.status()[server].state != ServerState::Failed {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), known)
+        .await
+        .expect("the end of the server is noticed");
+}
+
 /// Every transport, with its entry in the configuration.
 async fn everywhere(tools: Value) -> (Scenario, Vec<(&'static str, Value)>) {
     let scenario = Scenario::mcp(json!({
@@ -140,36 +152,18 @@ async fn a_call_that_is_cancelled_or_dropped_is_given_up_at_the_server() {
 }
 
 #[tokio::test]
-async fn progress_keeps_a_call_alive_up_to_ten_times_its_budget() {
-    let tools = json!([
-        {"name": "done", "does": {"progress": {"every": "d", "times": 3}, "text": "made it"}},
-        {"name": "never", "does": {"progress": {"every": "n", "times": 1000}}}]);
+async fn progress_starts_the_budget_of_a_call_anew() {
+    let tools =
+        json!([{"name": "a", "does": {"progress": {"every": "p", "times": 3}, "text": "made it"}}]);
     let scenario = Scenario::mcp(json!({"s": {"transport": "http", "tools": tools}})).await;
-    let toolkit = toolkit(json!({"s": {"url": scenario.url("s"), "timeout": 200}})).await;
-
-    let done = tokio::spawn(run(toolkit.get("s_done").unwrap()));
+    let toolkit = toolkit(json!({"s": {"url": scenario.url("s"), "timeout": 800}})).await;
+    let call = tokio::spawn(run(toolkit.get("s_a").unwrap()));
     for step in 1..=3 {
-        scenario.wait(json!({"gate": format!("d{step}")})).await;
-        tokio::time::sleep(Duration::from_millis(120)).await;
-        scenario.open(&format!("d{step}")).await;
+        scenario.wait(json!({"gate": format!("p{step}")})).await;
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        scenario.open(&format!("p{step}")).await;
     }
-    assert_eq!(done.await.unwrap().output, "made it");
-
-    let started = Instant::now();
-    let mut never = tokio::spawn(run(toolkit.get("s_never").unwrap()));
-    let mut step = 0;
-    let result = loop {
-        step += 1;
-        tokio::select! {
-            result = &mut never => break result.unwrap(),
-            () = tokio::time::sleep(Duration::from_millis(50)) => scenario.open(&format!("n{step}")).await,
-        }
-    };
-    assert_eq!(
-        result.output,
-        "MCP server s: timeout: the call took longer than 2000 ms"
-    );
-    assert!(started.elapsed() >= Duration::from_secs(2));
+    assert_eq!(call.await.unwrap().output, "made it");
 }
 
 #[tokio::test]
@@ -202,6 +196,10 @@ async fn a_server_that_came_back_is_joined_before_the_next_call() {
     for (server, entry) in entries {
         let toolkit = toolkit(json!({server: entry})).await;
         scenario.restart(server).await;
+        if ["stdio", "new"].contains(&server) {
+            // A call written while the child is on its way out may have been read, and is not sent again.
+            fails(&toolkit, server).await;
+        }
         let result = call(&toolkit, &format!("{server}_a")).await;
         assert_eq!(
             (result.output.as_str(), result.is_error),

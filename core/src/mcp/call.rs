@@ -3,6 +3,8 @@
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
 use serde_json::{Map, Value};
+use std::future::Future;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::TaskTracker;
@@ -55,20 +57,28 @@ pub(super) async fn call_tool(
         handle: Some(handle),
         tasks,
     };
+    let answer = within(budget, waiting.answer(), || progress.reported()).await;
+    let result = answer.map_err(RequestError::Other)??;
+    result_text(result).map_err(|_| RequestError::Ended)
+}
+
+/// Waits as long as the budget allows; every report of progress ends a silence.
+async fn within<T, P: Future<Output = ()>>(
+    budget: Budget,
+    answer: impl Future<Output = T>,
+    report: impl Fn() -> P,
+) -> Result<T, Error> {
     let started = Instant::now();
     let end = later(started, budget.total);
     let mut silent_until = later(started, budget.silence);
+    let mut answer = pin!(answer);
     loop {
         tokio::select! {
             biased;
-            answer = waiting.answer() => {
-                return answer.and_then(|result| {
-                    result_text(result).map_err(|_| RequestError::Ended)
-                });
-            }
-            () = progress.reported() => silent_until = later(Instant::now(), budget.silence),
+            answer = &mut answer => return Ok(answer),
+            () = report() => silent_until = later(Instant::now(), budget.silence),
             () = sleep_until(silent_until.min(end)) => {
-                return Err(RequestError::Other(ran_out(budget, silent_until < end)));
+                return Err(ran_out(budget, silent_until < end));
             }
         }
     }
@@ -128,6 +138,35 @@ impl Drop for Waiting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::time::sleep;
+
+    /// Waits for an answer after `answer` seconds with a report every `report` seconds, and says how long that took.
+    async fn waited(answer: u64, report: u64) -> (Result<(), String>, Duration) {
+        let budget = Budget::new(Duration::from_secs(10), None);
+        let started = Instant::now();
+        let answer = sleep(Duration::from_secs(answer));
+        let outcome = within(budget, answer, || sleep(Duration::from_secs(report))).await;
+        (
+            outcome.map_err(|e| e.record().message.clone()),
+            started.elapsed(),
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_may_be_silent_for_its_budget_and_no_longer() {
+        let seconds = Duration::from_secs;
+        assert_eq!(waited(9, 1000).await, (Ok(()), seconds(9)));
+        let message = "the call took longer than 10000 ms without progress";
+        assert_eq!(waited(11, 1000).await, (Err(message.into()), seconds(10)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_keeps_a_call_alive_up_to_ten_times_its_budget() {
+        let seconds = Duration::from_secs;
+        assert_eq!(waited(99, 9).await, (Ok(()), seconds(99)));
+        let message = "the call took longer than 100000 ms";
+        assert_eq!(waited(101, 9).await, (Err(message.into()), seconds(100)));
+    }
 
     #[test]
     fn a_call_may_take_ten_times_its_silence_unless_the_caller_allows_less() {
