@@ -5,7 +5,7 @@
 const { AsyncResource } = require("node:async_hooks");
 const { Engine: Pump, resultOf } = require("./engine.js");
 
-/** What `Symbol.asyncDispose` is where the runtime has none yet; compilers fall back to the same. */
+/** What `Symbol.asyncDispose` is where the runtime has none yet; bundlers fall back to the same. */
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
 /** `{pump, kind, number, handlers}` of each toolkit, client and conversation. */
@@ -200,20 +200,16 @@ class EventStream {
   async *#pull() {
     this.#operation = this.#start();
     const { number, ended } = this.#operation;
-    try {
-      for (let batch = { end: false }; !batch.end; ) {
-        batch = await this.#pump.run("stream.next", { stream: number }).catch(async (error) => {
-          // A stream that has ended is not known any more; how it ended says more than that.
-          this.#cancel();
-          resultOf(await ended);
-          throw error;
-        });
-        yield* batch.items;
-      }
-      resultOf(await ended);
-    } finally {
-      this.#cancel();
+    for (let batch = { end: false }; !batch.end; ) {
+      batch = await this.#pump.run("stream.next", { stream: number }).catch(async (error) => {
+        // A stream that has ended is not known any more; how it ended says more than that.
+        this.#cancel();
+        resultOf(await ended);
+        throw error;
+      });
+      yield* batch.items;
     }
+    resultOf(await ended);
   }
 }
 

@@ -10,6 +10,9 @@ const FIXTURES = process.env.TOOLSPAN_FIXTURES ?? `${TARGET}/debug/toolspan-fixt
 /** The fixtures' control: scenarios are made, asked, waited for, and dropped with the test. */
 export async function fixtures() {
   const child = spawn(FIXTURES, ["serve"], { stdio: ["pipe", "pipe", "inherit"] });
+  await once(child, "spawn").catch((error) => {
+    throw new Error(`${error.message}; build it with \`cargo build -p toolspan-fixtures\``);
+  });
   const [line] = await once(createInterface({ input: child.stdout }), "line");
   const { control } = JSON.parse(line);
 
