@@ -4,7 +4,7 @@
 
 const { AsyncResource } = require("node:async_hooks");
 const { fromRecord, recordOf } = require("./errors.js");
-const { serve, notify, failure, ANSWERED } = require("./host.js");
+const { SERVE, serve, notify, failure } = require("./host.js");
 const { native } = require("./native.js");
 
 // The longest a timer can be set; it exists to keep the process alive and never fires in practice.
@@ -29,7 +29,7 @@ class Engine {
     const self = new WeakRef(this);
     try {
       this.#native = new native.Engine(
-        JSON.stringify({ hostCalls: ANSWERED, log: logLevel ?? (log && "debug"), ...options }),
+        JSON.stringify({ hostCalls: Object.keys(SERVE), log: logLevel ?? (log && "debug"), ...options }),
         () => self.deref()?.#drain(),
       );
     } catch (error) {

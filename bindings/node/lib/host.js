@@ -27,8 +27,6 @@ const NOTIFY = {
   "http.close": (_send, { stream }) => http.close(stream),
 };
 
-const ANSWERED = Object.keys(SERVE);
-
 /** Runs the function of the program that a host call is for. */
 async function serve(kind, target, payload, signal) {
   if (target === undefined) throw new Error("nothing of the program serves this call any more");
@@ -62,4 +60,4 @@ function failure(thrown) {
   return JSON.stringify({ error: { message, type } });
 }
 
-module.exports = { ANSWERED, serve, notify, failure };
+module.exports = { SERVE, NOTIFY, serve, notify, failure };

@@ -46,6 +46,31 @@ test("the library's own chain of causes is kept", () => {
   assert.deepEqual(error.toJSON().cause, cause);
 });
 
+test("every option of the core is declared", () => {
+  const { records, operations } = JSON.parse(text("../api-manifest.json"));
+  const keys = (name) => {
+    const body = declarations.match(new RegExp(`^export interface ${name} [^]*?^}`, "m"))[0];
+    return [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, key]) => key).sort();
+  };
+  const but = (list, ...less) => list.filter((key) => !less.includes(key)).sort();
+  assert.deepEqual(keys("ClientOptions"), but(records.ClientOptions));
+  assert.deepEqual(keys("ToolkitOptions"), but(records.ToolkitOptions));
+  assert.deepEqual(keys("Hooks"), but(records.HookOptions));
+  assert.deepEqual(keys("Tool"), but(records.ToolSpec));
+  assert.deepEqual(keys("RunOptions"), but(operations["client.run"].args, "client", "prompt", "id"));
+  assert.deepEqual(keys("ListOptions"), but(operations["mcp.list"].args, "mcpConfig", "mcpConfigText"));
+  assert.deepEqual(but(keys("EngineOptions"), "logLevel"), but(records.EngineOptions, "hostCalls"));
+});
+
+test("every operation is called and every kind of host call is served", () => {
+  const { hostCalls, operations } = JSON.parse(text("../api-manifest.json"));
+  // The three closes share one line.
+  const api = `${text("lib/api.js")} toolkit.close client.close conversation.close `;
+  for (const operation of Object.keys(operations)) assert.match(api, new RegExp(`\\b${operation.replace(".", "\\.")}\\b`));
+  const { SERVE, NOTIFY } = require("../lib/host.js");
+  assert.deepEqual([...Object.keys(SERVE), ...Object.keys(NOTIFY)].sort(), [...hostCalls].sort());
+});
+
 test("no declaration says any", () => {
   assert.equal(/\bany\b/.test(declarations.replace(/\/\*\*[^]*?\*\/|\/\/.*/g, "")), false);
 });
