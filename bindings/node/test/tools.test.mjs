@@ -196,8 +196,8 @@ test("closing is idempotent, and what is closed is gone", async () => {
   await Promise.all([tk.close(), tk.close()]);
   await tk.close();
   assert.equal(own.counters().openToolkits, 0);
-  assert.throws(() => tk.tools(), { code: "not_found" });
-  await assert.rejects(tk.execute("text"), { code: "not_found" });
+  assert.throws(() => tk.tools(), { code: "closed" });
+  await assert.rejects(tk.execute("text"), { code: "closed" });
   assert.deepEqual([await own.close(), await own.close()], [true, true]);
 });
 
