@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 
 use crate::counters::Counted;
 use crate::error::{Error, ErrorCode, Result};
+use crate::json::Json;
 use crate::log::{LogLevel, Logger};
 use crate::mcp::{McpSource, ServerStatus};
 use crate::schema::{self, Compiled, Provider};
@@ -94,6 +95,23 @@ impl Toolkit {
             biased;
             () = cancel.cancelled() => Err(Error::cancelled().tool(name)),
             result = call => result,
+        }
+    }
+
+    /// [`Toolkit::execute`] with arguments in any of the shapes of SPEC 4.4; absent ones are `{}`. Text that is not JSON is an
+    /// error result.
+    ///
+    /// # Errors
+    /// As [`Toolkit::execute`].
+    pub async fn execute_json(
+        &self,
+        name: &str,
+        arguments: Option<Json>,
+        context: ToolContext,
+    ) -> Result<ToolResult> {
+        match arguments.map_or_else(|| Ok(Arguments::empty()), Arguments::from_json) {
+            Ok(arguments) => self.execute(name, arguments, context).await,
+            Err(bad) => self.open().map(|()| ToolResult::error(bad.to_string())),
         }
     }
 

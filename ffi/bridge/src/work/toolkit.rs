@@ -11,7 +11,7 @@ use crate::ops::{
 use crate::options::McpConfig;
 use toolspan::mcp::{Inventory, ListOptions, list_mcp_tools};
 use toolspan::schema::Compiled;
-use toolspan::{Arguments, Error, McpInput, ToolContext, ToolResult, Toolkit};
+use toolspan::{Error, McpInput, ToolContext, ToolResult, Toolkit};
 
 pub(crate) async fn create(context: Context, args: ToolkitCreate) -> Result<ToolkitNumber, Error> {
     let shared = &context.shared;
@@ -110,18 +110,12 @@ pub(crate) fn register(context: &Context, args: ToolkitRegister) -> Result<Regis
 
 pub(crate) async fn execute(context: Context, args: ToolkitExecute) -> Result<ToolResult, Error> {
     let toolkit = context.shared.toolkits.get(args.toolkit)?;
-    let arguments = match args.args {
-        None => Arguments::empty(),
-        Some(json) => match Arguments::from_json(json.into()) {
-            Ok(arguments) => arguments,
-            Err(refused) => return Ok(ToolResult::error(refused.to_string())),
-        },
-    };
     let call = ToolContext {
         timeout: args.timeout_ms.map(Duration::from_millis),
         ..ToolContext::default()
     };
-    toolkit.execute(&args.name, arguments, call).await
+    let arguments = args.args.map(Into::into);
+    toolkit.execute_json(&args.name, arguments, call).await
 }
 
 pub(crate) async fn close(context: Context, args: ToolkitNumber) -> Result<Empty, Error> {
