@@ -468,3 +468,51 @@ async fn a_secret_reaches_the_server_and_nothing_else() {
     assert!(!status.contains("MARKER"), "{status}");
     assert!(!records.text().contains("MARKER"), "{}", records.text());
 }
+
+/// Answers every POST with `post` and every GET with `get`, both whole HTTP answers, and closes.
+async fn canned(post: &'static str, get: &'static str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 64 * 1024];
+            let read = stream.read(&mut request).await.unwrap_or(0);
+            let answer = if request[..read].starts_with(b"GET") {
+                get
+            } else {
+                post
+            };
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn what_answers_a_post_but_speaks_no_mcp_is_tried_over_http_sse() {
+    const NO: &str = "HTTP/1.1 405 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let stream = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+                  event: endpoint\ndata: /msg?s=1\n\n";
+    let page = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5\r\nconnection: close\r\n\r\n<html";
+    let away = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+                event: endpoint\ndata: http://localhost:1/msg\n\n";
+    let reason = async |post, get| {
+        let toolkit =
+            toolkit(json!({"s": {"url": canned(post, get).await, "timeout": 5000}})).await;
+        toolkit.status()["s"].reason.clone().unwrap()
+    };
+    let not_mcp = "initialize: the server answered with something that is not MCP; over HTTP+SSE:";
+    assert_eq!(
+        reason(stream, NO).await,
+        format!("{not_mcp} the server answered HTTP 405")
+    );
+    assert_eq!(
+        reason(page, NO).await,
+        format!("{not_mcp} the server answered HTTP 405")
+    );
+    assert_eq!(
+        reason(page, away).await,
+        format!("{not_mcp} the server named an endpoint of another origin")
+    );
+}

@@ -27,8 +27,6 @@ fn echo() -> Value {
     json!([{"name": "a", "does": {"echo": true}}])
 }
 
-const WRITTEN: &str = r#"{"z":1e2,"a":12345678901234567890123}"#;
-
 async fn works(transport: &str, revision: &str, entry: impl Fn(&Scenario) -> Value) -> Scenario {
     let scenario = Scenario::mcp(json!({"s": {
         "transport": transport, "revisions": [revision], "tools": echo()}}))
@@ -119,28 +117,44 @@ async fn http_sse_when_told_so() {
 
 #[tokio::test]
 async fn arguments_arrive_as_the_model_wrote_them() {
-    let scenario = Scenario::mcp(json!({
-        "http": {"transport": "http", "tools": echo()},
-        "stdio": {"transport": "stdio", "tools": echo()}}))
+    let scenario = Scenario::mcp(json!({"s": {"transport": "stdio", "tools": echo()}})).await;
+    let directory = tempfile::tempdir().unwrap();
+    let written = directory.path().join("stdin");
+    // The fixture reads numbers as JSON values, so their text is caught on its way.
+    let mut command = vec![
+        json!("sh"),
+        json!("-c"),
+        json!("tee \"$0\" | \"$@\""),
+        json!(written),
+    ];
+    command.extend(scenario.command("s").as_array().unwrap().iter().cloned());
+    let toolkit = toolkit(json!({"s": {"command": command}})).await;
+    let arguments = r#"{"z":1e2,"a":12345678901234567890123}"#;
+    assert!(!call(&toolkit, "s_a", arguments).await.is_error);
+    let written = std::fs::read_to_string(&written).unwrap();
+    let call = written.lines().last().unwrap();
+    assert!(
+        call.contains(&format!("\"arguments\":{arguments}")),
+        "{call}"
+    );
+    assert!(call.contains("\"progressToken\":"), "{call}");
+}
+
+#[tokio::test]
+async fn what_a_child_started_does_not_outlive_it() {
+    let scenario = Scenario::mcp(json!({"s": {
+        "transport": "stdio", "tools": echo(), "grandchild": true, "ignoreTerm": true}}))
     .await;
-    let toolkit = toolkit(json!({
-        "http": {"url": scenario.url("http")}, "stdio": {"command": scenario.command("stdio")}}))
-    .await;
-    // The fixture reads numbers as JSON values, so what it saw has their worth and their order.
-    let expected: Value = serde_json::from_str(WRITTEN).unwrap();
-    for (server, tool) in [("http", "http_a"), ("stdio", "stdio_a")] {
-        call(&toolkit, tool, WRITTEN).await;
-        let seen = scenario.seen(server).await;
-        let last = seen["messages"].as_array().unwrap().last().unwrap();
-        assert_eq!(
-            last["params"]["arguments"].to_string(),
-            expected.to_string()
-        );
-        assert!(
-            last["params"]["_meta"]["progressToken"].is_number(),
-            "{last}"
-        );
-    }
+    let toolkit = toolkit(json!({"s": {"command": scenario.command("s")}})).await;
+    scenario.wait(json!({"mcp": "s", "processes": 2})).await;
+    let started = Instant::now();
+    toolkit.close().await;
+    assert!(
+        started.elapsed() < Duration::from_millis(700),
+        "{:?}",
+        started.elapsed()
+    );
+    scenario.wait(json!({"mcp": "s", "processes": 0})).await;
 }
 
 #[tokio::test]
