@@ -274,3 +274,46 @@ async fn without_a_runtime_the_stream_says_so() {
         ErrorCode::Internal
     );
 }
+
+#[tokio::test]
+async fn streams_and_refusals_leave_their_connection_to_the_next_request() {
+    let llm = Scenario::llm(
+        "openai",
+        json!([{"text": "1"}, {"status": 503, "json": {}}, {"text": "2"}, {"text": "3"}]),
+    )
+    .await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    for text in ["1", "2", "3"] {
+        let seen = all(client.stream("hi").start()).await;
+        assert_eq!(seen.last().unwrap()["result"]["text"], text);
+    }
+    assert_eq!(llm.seen().await["connections"]["opened"], 1);
+}
+
+#[tokio::test]
+async fn a_reader_that_stands_still_stops_the_reading_of_the_socket() {
+    let piece = "x".repeat(64 * 1024);
+    let mut frames: Vec<Value> = (0..400).map(|_| chunk(json!({"content": piece}))).collect();
+    frames.push(json!({"gate": "sent"}));
+    frames.push(finish("stop"));
+    frames.push(json!("[DONE]"));
+    let llm = Scenario::llm("openai", json!([{"sse": frames}])).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let mut events = client.stream("hi").start();
+    events.next().await.unwrap().unwrap();
+    // 25 MiB fit into no socket buffer, so the server cannot have come to its gate.
+    let waiting = llm.wait(json!({"gate": "sent"}));
+    assert!(
+        tokio::time::timeout(Duration::from_millis(300), waiting)
+            .await
+            .is_err()
+    );
+    llm.open("sent").await;
+    let mut bytes = piece.len();
+    while let Some(event) = events.next().await {
+        if let Event::Text { delta } = event.unwrap() {
+            bytes += delta.len();
+        }
+    }
+    assert_eq!(bytes, 400 * piece.len());
+}

@@ -1,8 +1,8 @@
 //! One request to the model, with its retries (SPEC 7.5, 7.6).
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt, StreamExt};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -19,6 +19,8 @@ use crate::log::LogLevel;
 
 /// Largest answer in one piece.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// How long the end of a finished stream may take.
+const RELEASE_GRACE: Duration = Duration::from_millis(20);
 /// How much of an error's body is read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
@@ -189,7 +191,7 @@ impl Attempt<'_> {
                 let flow = assembler.take(options, &event.name, &event.data, &mut out)?;
                 self.show(&mut out).await?;
                 if flow == Flow::End {
-                    body.release();
+                    body.release().await;
                     return assembler.answer(options, ids);
                 }
             }
@@ -309,9 +311,12 @@ impl Body<'_> {
         head
     }
 
-    /// Lets go of a body that has said everything. When its end has already arrived, reading it keeps the connection.
-    fn release(mut self) {
-        while let Some(Some(Ok(_))) = self.pieces.next().now_or_never() {}
+    /// Lets go of a body that has said everything. Read to its end it leaves its connection to the next request, and that
+    /// end is nearly always here already.
+    async fn release(mut self) {
+        let rest = async { while let Some(Ok(_)) = self.pieces.next().await {} };
+        // A server that keeps the stream open loses its connection; that is no reason to wait for it.
+        let _ended = tokio::time::timeout(RELEASE_GRACE, rest).await;
     }
 }
 
