@@ -57,6 +57,7 @@ pub fn repair_root(work: &mut Work, rules: Rules) -> Map<String, Value> {
         }
     }
     work.following.clear();
+    make_object(work, &mut root);
     for keyword in rules.refused_at_root {
         if let Some(value) = root.shift_remove(*keyword) {
             work.tell(&format!("Arguments, {keyword}: {}.", show(&value)));
@@ -518,14 +519,9 @@ impl Repair<'_> {
         let Value::Object(map) = value else {
             return;
         };
-        let dangling = match map.get("$ref") {
-            Some(Value::String(reference)) if find(whole, reference).is_none() => {
-                Some(reference.clone())
-            }
-            _ => None,
-        };
         let followed = self.work.following.len();
-        if let Some(reference) = dangling {
+        // What is put in its place may be such a reference again.
+        while let Some(reference) = dangling(map, whole) {
             map.shift_remove("$ref");
             let target = match self.work.inline(&reference) {
                 Some(Value::Object(target)) if depth < MAX_DEPTH => {
@@ -564,6 +560,14 @@ impl Repair<'_> {
         }
         self.work.following.truncate(followed);
     }
+}
+
+/// The reference of a schema, when it leads nowhere.
+fn dangling(map: &Map<String, Value>, whole: &Value) -> Option<String> {
+    let reference = map.get("$ref")?.as_str()?;
+    find(whole, reference)
+        .is_none()
+        .then(|| reference.to_owned())
 }
 
 fn takes_null(schema: &Value) -> bool {

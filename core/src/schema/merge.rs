@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::work::{Work, describe, plain_object};
+use super::work::{Work, describe, plain_object, show_all};
 use super::{Action, types};
 
 /// Keywords that say something about a schema and restrict nothing.
@@ -420,33 +420,48 @@ pub fn any_of(offered: Vec<&Value>) -> Value {
 }
 
 fn one_enum(schemas: &[&Value]) -> Option<Value> {
-    let mut rest: Option<Map<String, Value>> = None;
-    let mut all = Vec::new();
+    let mut common: Option<Map<String, Value>> = None;
+    let mut values: Vec<Value> = Vec::new();
+    let mut texts: Vec<(String, String)> = Vec::new();
     for schema in schemas {
         let mut schema = schema.as_object()?.clone();
-        let values = match (schema.shift_remove("const"), schema.shift_remove("enum")) {
+        let own = match (schema.shift_remove("const"), schema.shift_remove("enum")) {
             (Some(value), None) => vec![value],
             (None, Some(Value::Array(values))) => values,
             _ => return None,
         };
-        all.extend(
-            values
-                .into_iter()
-                .filter(|value| !all.contains(value))
-                .collect::<Vec<_>>(),
+        let (title, description) = (
+            schema.shift_remove("title"),
+            schema.shift_remove("description"),
         );
-        let bare = |map: &Map<String, Value>| {
-            let keys = map.iter().filter(|(key, _)| !is_text(key));
-            keys.map(|(k, v)| (k.clone(), v.clone()))
-                .collect::<Map<_, _>>()
-        };
-        match &rest {
-            None => rest = Some(schema),
-            Some(first) if bare(first) == bare(&schema) => {}
+        if let Some(text) = description.or(title).as_ref().and_then(Value::as_str) {
+            texts.push((show_all(&own), text.to_owned()));
+        }
+        match &common {
+            None => common = Some(schema),
+            Some(first) if *first == schema => {}
             Some(_) => return None,
         }
+        for value in own {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
     }
-    let mut merged = rest?;
-    merged.insert("enum".to_owned(), Value::Array(all));
+    let mut merged = common?;
+    merged.insert("enum".to_owned(), Value::Array(values));
+    let alike = texts.len() == schemas.len() && texts.iter().all(|(_, text)| *text == texts[0].1);
+    let text = if alike {
+        texts.swap_remove(0).1
+    } else {
+        let told: Vec<String> = texts
+            .iter()
+            .map(|(of, text)| format!("{of}: {text}"))
+            .collect();
+        told.join("; ")
+    };
+    if !text.is_empty() {
+        merged.insert("description".to_owned(), text.into());
+    }
     Some(Value::Object(merged))
 }
