@@ -71,6 +71,7 @@ fn files(root: &Path) -> Result<Vec<File>, String> {
     let mut files = vec![
         manifest::api(&model)?,
         markdown::spec(&model, &spec)?,
+        python::abi(),
         python::errors(&model),
         python::models(&model)?,
         node::codes(&model),

@@ -16,6 +16,18 @@ const BUILTIN_BASES: [(&str, &str); 4] = [
     ("connection_failed", "ConnectionError"),
 ];
 
+/// `_abi.py`: what the package was written for.
+pub fn abi() -> File {
+    let content = format!(
+        "{HEAD}\"\"\"What this package was written for. The native module must say the same.\"\"\"\n\nABI_VERSION = {}\n",
+        toolspan_bridge::ABI_VERSION
+    );
+    File {
+        path: "bindings/python/python/toolspan/_abi.py",
+        content,
+    }
+}
+
 /// `_errors.py`: a class per code.
 pub fn errors(model: &Model) -> File {
     let mut out = format!(
