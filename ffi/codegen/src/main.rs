@@ -39,29 +39,34 @@ fn run() -> Result<(), String> {
         return Err("usage: toolspan-codegen write|check".to_owned());
     }
     let root = root()?;
-    let mut stale = Vec::new();
-    for file in files(&root)? {
+    let files = files(&root)?;
+    let stale = stale(&root, &files);
+    if mode == "check" && !stale.is_empty() {
+        let names: Vec<&str> = stale.iter().map(|file| file.path).collect();
+        return Err(format!(
+            "stale, run `make gen` and commit: {}",
+            names.join(", ")
+        ));
+    }
+    for file in stale {
         let path = root.join(file.path);
-        if std::fs::read_to_string(&path).is_ok_and(|there| there == file.content) {
-            continue;
-        }
-        if mode == "check" {
-            stale.push(file.path);
-            continue;
-        }
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         }
         std::fs::write(&path, &file.content).map_err(|e| format!("{}: {e}", path.display()))?;
         println!("wrote {}", file.path);
     }
-    if stale.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "stale, run `make gen` and commit: {}",
-        stale.join(", ")
-    ))
+    Ok(())
+}
+
+/// The files that are missing or say something else.
+fn stale<'a>(root: &Path, files: &'a [File]) -> Vec<&'a File> {
+    files
+        .iter()
+        .filter(|file| {
+            std::fs::read_to_string(root.join(file.path)).ok().as_ref() != Some(&file.content)
+        })
+        .collect()
 }
 
 fn files(root: &Path) -> Result<Vec<File>, String> {
@@ -94,4 +99,25 @@ fn root() -> Result<PathBuf, String> {
         .find(|folder| folder.join("SPEC.md").is_file() && folder.join("ffi/bridge").is_dir())
         .map(Path::to_path_buf)
         .ok_or_else(|| "run this inside the repository".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_missing_or_differs_is_stale() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("same"), "text").unwrap();
+        std::fs::write(folder.path().join("other"), "text\n").unwrap();
+        let files = ["same", "other", "missing"].map(|path| File {
+            path,
+            content: "text".to_owned(),
+        });
+        let names: Vec<&str> = stale(folder.path(), &files)
+            .iter()
+            .map(|file| file.path)
+            .collect();
+        assert_eq!(names, ["other", "missing"]);
+    }
 }

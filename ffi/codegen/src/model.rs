@@ -400,3 +400,75 @@ fn text(value: &Value, key: &str) -> Result<String, String> {
         text.to_owned()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn schemas_become_types_that_languages_have() {
+        let text = || Box::new(Type::Text);
+        for (schema, expected) in [
+            (json!({"type": ["string", "null"]}), (Type::Text, true)),
+            (
+                json!({"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}),
+                (Type::Named("A".into()), true),
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string"}}),
+                (Type::List(text()), false),
+            ),
+            (
+                json!({"type": "object", "additionalProperties": {"type": "string"}}),
+                (Type::Map(text()), false),
+            ),
+            (
+                json!({"type": "object", "additionalProperties": true}),
+                (Type::Object, false),
+            ),
+            (
+                json!({"oneOf": [{"const": "a"}, {"const": "b"}]}),
+                (Type::Literal(vec!["a".into(), "b".into()]), false),
+            ),
+            (
+                json!({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/H"}]}),
+                (
+                    Type::OneOf(vec![Type::Text, Type::Named("H".into())]),
+                    false,
+                ),
+            ),
+            (json!({"description": "anything"}), (Type::Any, false)),
+        ] {
+            assert_eq!(nullable(&schema), Ok(expected), "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_union_without_a_name_is_refused() {
+        let schema = json!({"oneOf": [{"type": "string"}, {"type": "object"}]});
+        assert_eq!(kind(&schema), Err("a union that has no name".to_owned()));
+    }
+
+    #[test]
+    fn records_told_apart_by_type_are_a_union() {
+        let schema = json!({"oneOf": [{
+            "type": "object",
+            "description": "An end.",
+            "properties": {"type": {"const": "end"}, "why": {"type": "string"}},
+            "required": ["type"],
+        }]});
+        let Ok(Definition::Union { variants, .. }) = definition(&schema) else {
+            panic!("a union")
+        };
+        assert_eq!(variants.len(), 1);
+        let (tag, record) = &variants[0];
+        assert_eq!((tag.as_str(), record.doc.as_str()), ("end", "An end."));
+        let fields: Vec<_> = record
+            .fields
+            .iter()
+            .map(|f| (f.key.as_str(), f.required))
+            .collect();
+        assert_eq!(fields, [("why", false)]);
+    }
+}
