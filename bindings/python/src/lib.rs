@@ -73,10 +73,28 @@ impl Engine {
 /// Built for CPython 3.10 and later by the stable ABI.
 #[pymodule(gil_used = false)]
 mod _toolspan {
+    use pyo3::exceptions::PyImportError;
+    use pyo3::prelude::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     #[pymodule_export]
     use super::{Engine, EngineError};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    /// pyo3's classes belong to the interpreter that made them first, and nothing else keeps a second one of the same
+    /// process away from them. An interpreter is known by its `sys.modules`.
+    #[pymodule_init]
+    fn refuse_a_second_interpreter(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        static OWNER: AtomicUsize = AtomicUsize::new(0);
+        let here = module.py().import("sys")?.getattr("modules")?.as_ptr() as usize;
+        match OWNER.compare_exchange(0, here, Ordering::Relaxed, Ordering::Relaxed) {
+            Err(owner) if owner != here => Err(PyImportError::new_err(
+                "toolspan is in use by another interpreter of this process; use it from one only",
+            )),
+            _ => Ok(()),
+        }
+    }
 }

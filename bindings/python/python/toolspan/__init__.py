@@ -4,6 +4,8 @@
 and ``client.ask`` do the work. ``toolspan.sync`` has the same names without ``await``.
 """
 
+from typing import TYPE_CHECKING
+
 from ._api import (
     Client,
     Conversation,
@@ -18,31 +20,35 @@ from ._api import (
 )
 from ._engine import Engine
 from ._errors import *  # noqa: F403
+from ._errors import TimeoutError as TimeoutError
 from ._errors import __all__ as _error_names
 from ._host import Hooks, Store
-from ._models import (
-    Adapted,
-    ContentPart,
-    Counters,
-    DoneEvent,
-    Event,
-    Hints,
-    ListedTool,
-    McpTools,
-    ReasoningEvent,
-    RunResult,
-    ServerStatus,
-    TextEvent,
-    ToolCall,
-    ToolCallEvent,
-    ToolInfo,
-    ToolResult,
-    ToolResultEvent,
-    Usage,
-    UsageEvent,
-)
 from ._toolspan import __version__
 from ._tools import Tool, ToolContext, tool
+
+if TYPE_CHECKING:
+    from ._http import HttpRequest, HttpResponse
+    from ._models import (
+        Adapted,
+        ContentPart,
+        Counters,
+        DoneEvent,
+        Event,
+        Hints,
+        ListedTool,
+        McpTools,
+        ReasoningEvent,
+        RunResult,
+        ServerStatus,
+        TextEvent,
+        ToolCall,
+        ToolCallEvent,
+        ToolInfo,
+        ToolResult,
+        ToolResultEvent,
+        Usage,
+        UsageEvent,
+    )
 
 __all__ = [
     "Adapted", "Client", "ContentPart", "Conversation", "ConversationStore", "Counters", "DoneEvent", "Engine", "Event",
@@ -51,3 +57,15 @@ __all__ = [
     "ToolResult", "ToolResultEvent", "Toolkit", "Usage", "UsageEvent", "__version__", "counters", "create_client",
     "create_toolkit", "list_mcp_tools", "tool", "version", *_error_names,
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    # Imported when somebody asks: they cost more than the rest together.
+    if name in ("HttpRequest", "HttpResponse"):
+        from . import _http as module
+    elif name in __all__:
+        from . import _models as module
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(module, name)
+    return value

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Mapping, Sequence
 
 from . import _engine
-from ._base import ToolspanError, camel
+from ._base import ToolspanError, camel, lazy
 from ._host import Handler, HostCall, encode, is_async
-from ._models import EVENTS, Adapted, Counters, DoneEvent, McpTools, RunResult, ServerStatus, ToolInfo, ToolResult
 from ._tools import AnyTool, Tool, ToolContext, as_tool
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ._models import ClientOptions, ContentPart, Event, McpToolsOptions, Provider, RunOptions, ToolkitOptions
+    from . import _models as models
+    from ._models import (
+        Adapted,
+        ClientOptions,
+        ContentPart,
+        Counters,
+        Event,
+        McpTools,
+        McpToolsOptions,
+        Provider,
+        RunOptions,
+        RunResult,
+        ServerStatus,
+        ToolInfo,
+        ToolkitOptions,
+        ToolResult,
+    )
+else:
+    models = lazy("_models")
 
 Prompt = "str | Sequence[ContentPart]"
 _ITEMS, _WAIT_MS = 64, 5
@@ -33,7 +50,7 @@ def create_toolkit(*, engine: _engine.Engine | None = None, **options: Unpack[To
 async def list_mcp_tools(*, engine: _engine.Engine | None = None, **options: Unpack[McpToolsOptions]) -> McpTools:
     """Connects to every enabled server, lists its tools, disconnects (SPEC 3.6)."""
     args = _Owner(engine or _engine.default())._options(dict(options))
-    return McpTools.from_json(await (engine or _engine.default()).perform("mcp.list", args))
+    return models.McpTools.from_json(await (engine or _engine.default()).perform("mcp.list", args))
 
 
 def create_client(*, engine: _engine.Engine | None = None, **options: Unpack[ClientOptions]) -> Client:
@@ -43,7 +60,7 @@ def create_client(*, engine: _engine.Engine | None = None, **options: Unpack[Cli
 
 def counters(*, engine: _engine.Engine | None = None) -> Counters:
     """What is open in the library."""
-    return Counters.from_json((engine or _engine.default()).call("counters"))
+    return models.Counters.from_json((engine or _engine.default()).call("counters"))
 
 
 def version() -> str:
@@ -133,7 +150,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def _tool_reply(value: Any) -> dict[str, Any]:
-    return {"result": value.to_json()} if isinstance(value, ToolResult) else {"value": value}
+    return {"result": value.to_json()} if isinstance(value, models.ToolResult) else {"value": value}
 
 
 class Opening:
@@ -168,19 +185,19 @@ class Toolkit(_Owner):
 
     def tools(self) -> list[ToolInfo]:
         """Every tool, in order."""
-        return [ToolInfo.from_json(tool) for tool in self._call("toolkit.tools")["tools"]]
+        return [models.ToolInfo.from_json(tool) for tool in self._call("toolkit.tools")["tools"]]
 
     def get(self, name: str) -> ToolInfo | None:
         """The tool of that final name."""
         tool = self._call("toolkit.get", name=name)["tool"]
-        return None if tool is None else ToolInfo.from_json(tool)
+        return None if tool is None else models.ToolInfo.from_json(tool)
 
     async def execute(self, name: str, args: Any = None, *, timeout_ms: int | None = None) -> ToolResult:
         """Executes one call. ``args`` is a dict or JSON text. What fails is a result with ``is_error``; if one of the
         program's own tools raised, ``exception`` has it."""
         more = {} if timeout_ms is None else {"timeoutMs": timeout_ms}
         operation = self._engine.start("toolkit.execute", {**self._ref(), "name": name, "args": args, **more})
-        result = ToolResult.from_json(await self._engine.finish(operation))
+        result = models.ToolResult.from_json(await self._engine.finish(operation))
         if result.is_error and operation.failures:
             result.exception = next(iter(operation.failures.values()))
         return result
@@ -192,11 +209,11 @@ class Toolkit(_Owner):
     def status(self) -> dict[str, ServerStatus]:
         """State of every MCP server by id."""
         servers = self._call("toolkit.status")["servers"]
-        return {id: ServerStatus.from_json(status) for id, status in servers.items()}
+        return {id: models.ServerStatus.from_json(status) for id, status in servers.items()}
 
     def adapt(self, provider: Provider) -> Adapted:
         """The declarations as a provider takes them, and what had to change."""
-        return Adapted.from_json(self._call("toolkit.adapt", provider=provider))
+        return models.Adapted.from_json(self._call("toolkit.adapt", provider=provider))
 
     async def close(self) -> None:
         """Ends connections and processes. Idempotent."""
@@ -300,13 +317,13 @@ def _prompt(prompt: Any) -> Any:
 
 
 def _result(raw: dict[str, Any], failures: Mapping[Any, BaseException]) -> RunResult:
-    result = RunResult.from_json(raw)
+    result = models.RunResult.from_json(raw)
     for call in result.tool_calls:
         call.exception = failures.get(call.id)
     return result
 
 
-class Stream(AsyncIterator["Event"]):
+class Stream:
     """The events of a run. It starts with the first ``async for``; leaving the loop ends the run and its connection."""
 
     #: The result, once the last event was read.
@@ -354,9 +371,9 @@ class Stream(AsyncIterator["Event"]):
     def _next_read(self) -> Any:
         """The next event that was fetched already; ``None`` without one."""
         for item in self._items:
-            if kind := EVENTS.get(item["type"]):
+            if kind := models.EVENTS.get(item["type"]):
                 event = kind.from_json(item)
-                if isinstance(event, DoneEvent):
+                if isinstance(event, models.DoneEvent):
                     self.result = event.result
                 return event
         return None

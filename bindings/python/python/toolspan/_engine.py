@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextvars
+import importlib
 import itertools
 import json
 import os
@@ -45,6 +46,7 @@ class Engine:
     """An instance of the library: its threads, its toolkits and clients. Programs use the one that is made on demand."""
 
     def __init__(self, **options: Any) -> None:
+        _import_the_rest()
         named = {camel(name): value for name, value in options.items()}
         self._native = _checked(lambda: native.Engine(json.dumps({"hostCalls": KINDS, "log": "debug", **named})))
         self._pid = os.getpid()
@@ -90,11 +92,13 @@ class Engine:
         return await self.finish(self.start(op, args))
 
     async def finish(self, operation: Operation) -> Any:
-        """The result of an operation; leaving the wait cancels it."""
+        """The result of an operation; leaving the wait cancels it and the program's tasks that work for it."""
         try:
             return await operation.future
         finally:
             self.cancel(operation)
+            while operation.calls:
+                operation.calls.popitem()[1].cancel()
 
     def cancel(self, operation: Operation) -> None:
         """Cancels the operation unless it has ended."""
@@ -139,21 +143,27 @@ class Engine:
 
     def _pump(self) -> None:
         while (text := self._native.poll(60_000, _BATCH)) is not None:
-            batches: dict[Any, list[tuple[Operation | None, dict[str, Any]]]] = {}
-            for event in _events(text):
-                operation = self._operations.get(event["op"])
-                if event["type"] == "host_call" and event["call"] and self._serve(operation, event):
-                    continue
-                loop = operation.loop if operation is not None else self._loop
-                batches.setdefault(loop, []).append((operation, event))
-            for loop, batch in batches.items():
-                try:
-                    loop.call_soon_threadsafe(self._deliver, batch)
-                except (RuntimeError, AttributeError):  # the loop is closed, or there never was one
-                    self._orphaned(batch)
+            self._route(text)
         for operation in list(self._operations.values()):
             # Only a defect of the engine leaves one here: a close ends them all.
-            self._orphaned([(operation, {"type": "failed", "op": operation.number})])
+            self._hand_over(operation.loop, [(operation, {"type": "failed", "op": operation.number})])
+
+    def _route(self, text: str) -> None:
+        batches: dict[Any, list[tuple[Operation | None, dict[str, Any]]]] = {}
+        for event in _events(text):
+            operation = self._operations.get(event["op"])
+            if event["type"] == "host_call" and event["call"] and self._serve(operation, event):
+                continue
+            loop = operation.loop if operation is not None else self._loop
+            batches.setdefault(loop, []).append((operation, event))
+        for loop, batch in batches.items():
+            self._hand_over(loop, batch)
+
+    def _hand_over(self, loop: Any, batch: list[tuple[Operation | None, dict[str, Any]]]) -> None:
+        try:
+            loop.call_soon_threadsafe(self._deliver, batch)
+        except (RuntimeError, AttributeError):  # the loop is closed, or there never was one
+            self._orphaned(batch)
 
     def _serve(self, operation: Operation | None, event: dict[str, Any]) -> bool:
         """Starts a sync host function on a thread; False when a loop has to run it."""
@@ -254,11 +264,19 @@ def default() -> Engine:
         return _default
 
 
+def _import_the_rest() -> None:
+    """Imports what is imported late, at the latest before there are threads: an import that another thread is about
+    to do would leave its lock taken in a forked child for good."""
+    with _importing:
+        for name in ("asyncio", "dataclasses", "datetime", "uuid", "toolspan._models"):
+            importlib.import_module(name)
+
+
 def _after_fork() -> None:
-    global _default, _default_lock
+    global _default, _default_lock, _importing
     _inherited.extend(_engines)  # never freed: their threads are in the parent
     _engines.clear()
-    _default, _default_lock = None, threading.Lock()
+    _default, _default_lock, _importing = None, threading.Lock(), threading.Lock()
 
 
 def _at_exit() -> None:
@@ -266,7 +284,12 @@ def _at_exit() -> None:
         engine.close(_CLOSE_AT_EXIT_MS)
 
 
+_importing = threading.Lock()
 _inherited: list[Engine] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=lambda: _importing.acquire(),
+        after_in_parent=lambda: _importing.release(),
+        after_in_child=_after_fork,
+    )
 atexit.register(_at_exit)

@@ -185,13 +185,13 @@ BY_CODE: dict[str, type[ToolspanError]] = {
     "internal_panic": InternalPanicError,
 }
 
+# Without the names that would hide a builtin.
 __all__ = [
     "ToolspanError",
     "InvalidArgumentError",
     "InvalidConfigError",
     "NotFoundError",
     "CancelledError",
-    "TimeoutError",
     "ClosedError",
     "ForkedError",
     "RequiredServerFailedError",

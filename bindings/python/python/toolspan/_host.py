@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import json
 import threading
-from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Callable, Protocol, TypedDict, Union
 
 from ._base import Model
@@ -94,7 +93,7 @@ class HostCall:
         """Runs a sync function, on a worker thread, in the context of the caller."""
         try:
             value = self._context.run(self.handler.function, self)
-            if isawaitable(value):
+            if hasattr(value, "__await__"):
                 self.operation.loop.call_soon_threadsafe(self.start, value)
                 return
         except BaseException as error:
@@ -199,6 +198,8 @@ def encode(value: Any) -> Any:
 
 def is_async(function: Any) -> bool:
     """Whether calling it gives a coroutine."""
+    from inspect import iscoroutinefunction
+
     return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))
 
 
@@ -243,3 +244,4 @@ class Workers:
                     return
                 work = self._work.popleft()
             work()
+            del work  # an idle thread holds nothing

@@ -138,11 +138,14 @@ class _Builder:
         self._open: dict[Any, dict[str, Any]] = {}
 
     def build(self, hint: Any, path: str) -> tuple[Schema, Convert]:
-        if isinstance(hint, typing.Hashable) and hint in _PLAIN:
+        origin, parts = typing.get_origin(hint), typing.get_args(hint)
+        if origin is typing.Annotated:  # first, for it may not even be hashable
+            return self._annotated(hint, parts, path)
+        if hint in _PLAIN:
             return dict(_PLAIN[hint]), None
         if hint is int:
             return {"type": "integer"}, _integer
-        if isinstance(hint, typing.Hashable) and hint in _TEXT:
+        if hint in _TEXT:
             fmt, parse = _TEXT[hint]
             return ({"type": "string", "format": fmt} if fmt else {"type": "string"}), parse
         if hasattr(hint, "__supertype__"):
@@ -151,12 +154,9 @@ class _Builder:
             return self.build(hint.__bound__ or Any, path)
         if hasattr(hint, "__value__") and type(hint).__name__ == "TypeAliasType":
             return self.build(hint.__value__, path)
-        origin, parts = typing.get_origin(hint), typing.get_args(hint)
-        if origin is typing.Annotated:
-            return self._annotated(hint, parts, path)
         if _is_pydantic(hint):
             return self._pydantic(hint)
-        if origin in (typing.Required, typing.NotRequired) if hasattr(typing, "Required") else False:
+        if _presence(hint):
             return self.build(parts[0], path)
         if origin is typing.Literal:
             return _choices([p.value if isinstance(p, enum.Enum) else p for p in parts]), None
@@ -266,7 +266,8 @@ class _Builder:
                 text = ""
         else:
             fields = dict.fromkeys(hints)
-            required = [n for n in fields if n in hint.__required_keys__]
+            # `__required_keys__` alone is wrong where annotations are text.
+            required = [n for n in fields if (_presence(hints[n]) or ("", "Required")[n in hint.__required_keys__]) == "Required"]
             defaults = {}
         for name in fields:
             schema, convert = self.build(hints[name], f"{path}.{name}")
@@ -306,6 +307,12 @@ def _choices(values: list[Any]) -> Schema:
     kinds = {names.get(type(value)) for value in values}
     kind = kinds.pop() if len(kinds) == 1 else None
     return {"type": kind, "enum": values} if kind else {"enum": values}
+
+
+def _presence(hint: Any) -> str:
+    """``Required`` or ``NotRequired`` when that is what the annotation says."""
+    name = getattr(typing.get_origin(hint), "_name", "")
+    return name if name in ("Required", "NotRequired") else ""
 
 
 def _is_pydantic(hint: Any) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Callable, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Union, overload
 
-from ._models import Hints
+if TYPE_CHECKING:
+    from ._models import Hints
 
 
-@dataclass(slots=True)
 class ToolContext:
     """What a tool may know about the call it serves; ask for it with a parameter of this type.
 
@@ -16,10 +15,19 @@ class ToolContext:
     A cancelled call cancels the task of an async tool; a sync tool that works long looks at ``cancelled()``.
     """
 
-    name: str
-    call_id: str | None = None
-    timeout_ms: int | None = None
-    cancelled: Callable[[], bool] = lambda: False
+    __slots__ = ("call_id", "cancelled", "name", "timeout_ms")
+
+    def __init__(
+        self,
+        name: str,
+        call_id: str | None = None,
+        timeout_ms: int | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.name = name
+        self.call_id = call_id
+        self.timeout_ms = timeout_ms
+        self.cancelled = cancelled
 
 
 class Tool:

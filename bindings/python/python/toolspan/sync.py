@@ -9,15 +9,15 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Coroutine, Iterator, TypeVar
+from typing import TYPE_CHECKING, Any, Coroutine, TypeVar
 
 import toolspan as _async
 
-from . import *  # noqa: F403
 from . import __all__ as __all__
 from . import _engine
 
 if TYPE_CHECKING:
+    from . import *  # noqa: F403
     import asyncio
 
     from typing_extensions import Self, Unpack
@@ -141,7 +141,7 @@ class Client:
         self.close()
 
 
-class Stream(Iterator["Event"]):
+class Stream:
     """The events of a run. Leaving the loop ends the run and its connection."""
 
     def __init__(self, stream: _async.Stream) -> None:
@@ -207,6 +207,10 @@ class ConversationStore:
         _run(self._store.save(id, messages))
 
 
+def __getattr__(name: str) -> object:
+    return getattr(_async, name)  # everything that does not wait is the same
+
+
 def _inner(toolkit: Toolkit | None) -> _async.Toolkit | None:
     return None if toolkit is None else toolkit._toolkit
 
@@ -214,27 +218,31 @@ def _inner(toolkit: Toolkit | None) -> _async.Toolkit | None:
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
 _lock = threading.Lock()
+_exiting = False
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Runs the coroutine on the private loop, in the context of this thread, and waits."""
     import asyncio
+    import concurrent.futures
 
     if threading.current_thread() is _thread:
         work.close()
         raise RuntimeError("toolspan.sync cannot be called from an async function that toolspan.sync runs; await there")
+    if _exiting:
+        work.close()
+        raise _engine.ClosedError("the interpreter is exiting")
     future = asyncio.run_coroutine_threadsafe(work, _private_loop())
     try:
         if os.name != "nt":
             return future.result()
-        while True:  # Windows does not interrupt a wait without an end
-            try:
-                return future.result(0.1)
-            except TimeoutError:
-                if future.done():
-                    raise
+        while not concurrent.futures.wait([future], 0.1).done:
+            pass  # Windows does not interrupt a wait without an end
+        return future.result()
     finally:
         future.cancel()
+        if _exiting:  # only daemon threads are left, and they end here: nobody is there to be told
+            threading.Event().wait()
 
 
 def _private_loop() -> asyncio.AbstractEventLoop:
@@ -255,6 +263,8 @@ def _after_fork() -> None:
 
 
 def _at_exit() -> None:
+    global _exiting
+    _exiting = True
     if _loop is None or _thread is None:
         return
     import asyncio
