@@ -84,6 +84,9 @@ mod _toolspan {
     #[allow(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_export]
+    const ABI_VERSION: u32 = toolspan_bridge::ABI_VERSION;
+
     /// pyo3's classes belong to the interpreter that made them first, and nothing else keeps a second one of the same
     /// process away from them. An interpreter is known by its `sys.modules`.
     #[pymodule_init]

@@ -176,6 +176,7 @@ def test_loops_come_and_go() -> None:
         async def one():
             async with create_toolkit(tools=[add, hang]) as tk:
                 pending = asyncio.ensure_future(tk.execute('hang'))
+                pending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
                 return (await tk.execute('add', {'a': 1, 'b': 2})).output
         for _ in range(30):
             assert asyncio.run(one()) == '3'

@@ -62,7 +62,7 @@ def test_a_tool_returns_text_json_or_a_result() -> None:
             assert (await tk.execute("text")).to_json() == {"output": "plain", "isError": False}
             assert (await tk.execute("data")).output == '{"z":1,"a":[true,null]}'
             assert (await tk.execute("result")).to_json() == {"output": "bad", "isError": True, "metadata": {"k": 1}}
-            assert (await tk.execute("nothing")).output == "null"
+            assert (await tk.execute("nothing")).output == ""
 
     asyncio.run(main())
 
@@ -165,10 +165,15 @@ def test_integers_beyond_64_bits_survive_both_ways() -> None:
 
 
 def test_a_lone_surrogate_is_an_error_and_not_a_crash() -> None:
+    def half() -> str:
+        return "\ud800"
+
     async def main() -> None:
-        async with create_toolkit(tools=[add]) as tk:
-            with pytest.raises(toolspan.ToolspanError):
+        async with create_toolkit(tools=[add, half]) as tk:
+            with pytest.raises(toolspan.InvalidArgumentError):
                 await tk.execute("\ud800")
+            answer = await tk.execute("half")
+            assert answer.is_error and isinstance(answer.exception, UnicodeEncodeError)
             assert (await tk.execute("add", {"a": 1, "b": 2})).output == "3"
 
     asyncio.run(main())

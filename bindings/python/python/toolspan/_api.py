@@ -34,7 +34,8 @@ else:
     models = lazy("_models")
 
 Prompt = "str | Sequence[ContentPart]"
-_ITEMS, _WAIT_MS = 64, 5
+#: Events of a stream taken at a time; the reader is at most this many ahead of what it has seen.
+_ITEMS = 64
 
 
 def create_toolkit(*, engine: _engine.Engine | None = None, **options: Unpack[ToolkitOptions]) -> Opening:
@@ -80,10 +81,10 @@ class _Owner:
         self._handlers.append(handler)
         return handler.number
 
-    def _hook(self, function: Any, name: str) -> int:
+    def _hook(self, function: Any, name: str, read: Callable[[Any], Any] = lambda payload: payload) -> dict[str, int]:
         if not callable(function):
             raise TypeError(f"{name} must be a function, not {type(function).__name__}")
-        return self._function(lambda call: function(call.payload), is_async(function))
+        return {"handler": self._function(lambda call: function(read(call.payload)), is_async(function))}
 
     def _tool(self, value: AnyTool) -> dict[str, Any]:
         made = as_tool(value)
@@ -104,13 +105,12 @@ class _Owner:
             elif name == "http_client" and value is not None:
                 from ._http import HttpHost
 
-                value = self._function(HttpHost(value).serve, asynchronous=True)
+                value = {"handler": self._function(HttpHost(value).serve, asynchronous=True)}
             elif name == "store" and hasattr(value, "save"):
-                value = self._function(_StoreHost(value).serve, is_async(value.get) or is_async(value.save))
-            elif name == "body_transform" and value is not None:
-                value = self._function(_transform(value), is_async(value))
+                serve = _store(value)
+                value = {"handler": self._function(serve, is_async(value.get) or is_async(value.save))}
             elif callable(value):
-                value = self._hook(value, name)
+                value = self._hook(value, name, _READ.get(name, lambda payload: payload))
             elif isinstance(value, os.PathLike):
                 value = os.fspath(value)
             elif isinstance(value, bytes):
@@ -119,19 +119,22 @@ class _Owner:
         return out
 
 
-def _transform(function: Callable[[dict[str, Any]], Any]) -> Callable[[HostCall], Any]:
-    return lambda call: function(call.payload["body"])
+def _failed(payload: dict[str, Any]) -> dict[str, Any]:
+    return {**payload, "error": ToolspanError.from_json(payload["error"])}
 
 
-class _StoreHost:
-    def __init__(self, store: Any) -> None:
-        self.store = store
+#: What a function is given, where that is not the payload as it comes.
+_READ: dict[str, Callable[[Any], Any]] = {"body_transform": lambda payload: payload["body"], "on_error": _failed}
 
-    def serve(self, call: HostCall) -> Any:
+
+def _store(store: Any) -> Callable[[HostCall], Any]:
+    def serve(call: HostCall) -> Any:
         payload = call.payload
         if call.kind == "store.get":
-            return self.store.get(payload["id"])
-        return self.store.save(payload["id"], payload["transcript"])
+            return store.get(payload["id"])
+        return store.save(payload["id"], payload["transcript"])
+
+    return serve
 
 
 def _execute(tool: Tool, call: HostCall) -> Any:
@@ -257,7 +260,7 @@ class Client(_Owner):
 
     def stream(self, prompt: Prompt, *, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]) -> Stream:
         """The same run, event by event: ``async for event in client.stream(...)``."""
-        return Stream(self, self._args(prompt, toolkit, dict(options)))
+        return Stream(self, toolkit, self._args(prompt, toolkit, dict(options)))
 
     async def ask(
         self, prompt: Prompt, *, id: str, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]
@@ -265,12 +268,11 @@ class Client(_Owner):
         """The same run with the memory of conversation ``id``."""
         return await self._run("client.ask", {**self._args(prompt, toolkit, dict(options)), "id": id})
 
-    async def conversation(self, *, id: str | None = None, toolkit: Toolkit | None = None) -> Conversation:
+    def conversation(self, *, id: str | None = None, toolkit: Toolkit | None = None) -> Conversation:
         """A conversation that remembers; under ``id`` in the store, or only here."""
         args = self._ref() if toolkit is None else {**self._ref(), **toolkit._ref()}
         args = args if id is None else {**args, "id": id}
-        answer = await self._engine.perform("conversation.create", args)
-        return Conversation(self, toolkit, answer["conversation"])
+        return Conversation(self, toolkit, self._engine.call("conversation.create", args)["conversation"])
 
     def conversation_store(self) -> ConversationStore:
         """The very store this client uses."""
@@ -329,8 +331,8 @@ class Stream:
     #: The result, once the last event was read.
     result: RunResult | None = None
 
-    def __init__(self, client: Client, args: dict[str, Any]) -> None:
-        self._client = client
+    def __init__(self, client: Client, toolkit: Toolkit | None, args: dict[str, Any]) -> None:
+        self._keep = client, toolkit  # they hold the functions of the program
         self._engine = client._engine
         self._args = args
         self._operation: _engine.Operation | None = None
@@ -352,7 +354,7 @@ class Stream:
             self._operation = self._engine.start("client.stream", self._args)
         operation = self._operation
         try:
-            more = {"stream": operation.number, "maxItems": _ITEMS, "maxWaitMs": _WAIT_MS}
+            more = {"stream": operation.number, "maxItems": _ITEMS}
             batch = await self._engine.perform("stream.next", more)
             self._items = iter(batch["items"])
             if batch["end"]:
@@ -403,7 +405,7 @@ class Conversation:
 
     def __init__(self, client: Client, toolkit: Toolkit | None, number: int) -> None:
         self._client = client
-        self._toolkit = toolkit  # kept alive as long as its tools may be called
+        self._keep = toolkit  # it holds the functions of the program
         self._args = {"conversation": number}
 
     async def send(self, prompt: Prompt) -> RunResult:
@@ -421,6 +423,9 @@ class Conversation:
 
     async def _perform(self, op: str) -> Any:
         return await self._client._engine.perform(op, self._args)
+
+    def __del__(self) -> None:
+        self._client._engine.discard("conversation.close", self._args)
 
 
 class ConversationStore:

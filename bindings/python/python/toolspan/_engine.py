@@ -17,12 +17,19 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import _toolspan as native
+from ._abi import ABI_VERSION
 from ._base import ToolspanError, camel
-from ._errors import ClosedError, InternalError
+from ._errors import ClosedError, InternalError, InvalidArgumentError
 from ._host import KINDS, Handler, HostCall, Notice, Workers, failure, log
 
 if TYPE_CHECKING:
     import asyncio
+
+if native.ABI_VERSION != ABI_VERSION:
+    raise ImportError(
+        f"abi_mismatch: {native.__file__} speaks version {native.ABI_VERSION} and this package version {ABI_VERSION}; "
+        "install toolspan again, or build the native module again"
+    )
 
 _CLOSE_AT_EXIT_MS = 500
 _BATCH = 256
@@ -58,11 +65,12 @@ class Engine:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
         _engines.add(self)
 
     def call(self, op: str, args: dict[str, Any] | None = None) -> Any:
         """An operation that needs no waiting."""
-        request = json.dumps({"op": op, "args": args or {}})
+        request = _request(op, args or {})
         return json.loads(_checked(lambda: self._native.call(request)))
 
     def handler(self, function: Callable[[HostCall], Any], is_async: bool) -> Handler:
@@ -75,7 +83,7 @@ class Engine:
         """Submits an operation from a coroutine of the running loop."""
         import asyncio
 
-        request = json.dumps({"op": op, "args": args}, allow_nan=False)
+        request = _request(op, args)
         operation = Operation(next(self._numbers), asyncio.get_running_loop())
         self._start_pump()
         self._loop = operation.loop
@@ -109,17 +117,16 @@ class Engine:
         """Submits an operation whose end nobody waits for; for finalizers, so it never raises."""
         if self._pid == os.getpid():
             try:
-                self._native.submit(next(self._numbers), json.dumps({"op": op, "args": args}))
+                self._native.submit(next(self._numbers), _request(op, args))
             except native.EngineError:
                 pass  # closed: then what was to be discarded is gone
 
     def respond(self, call: int, reply: str) -> None:
         """Answers a host call."""
-        if call:
-            try:
-                self._native.respond(call, reply)
-            except native.EngineError:
-                pass  # closed, or nobody waits for it any more
+        try:
+            self._native.respond(call, reply)
+        except native.EngineError:
+            pass  # closed, or nobody waits for it any more
 
     def close(self, timeout_ms: int = 5000) -> bool:
         """Ends everything that is open. False when that took longer than allowed and goes on in the background."""
@@ -220,11 +227,24 @@ class Engine:
             log(event["payload"])
         elif handler := self._handlers.get(event["handler"]):
             try:
-                handler.function(Notice(event))
+                if hasattr(done := handler.function(Notice(event)), "__await__"):
+                    self._finish_later(done)
             except Exception:
                 import logging
 
                 logging.getLogger("toolspan.host").exception("a function of the program failed in %s", event["kind"])
+
+
+    def _finish_later(self, work: Any) -> None:
+        import asyncio
+
+        try:
+            task = asyncio.get_running_loop().create_task(work)
+        except RuntimeError:
+            work.close()  # its loop is closed, and with it whatever it was about
+        else:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
 
 def error_of(record: dict[str, Any] | None, failures: dict[int, BaseException]) -> ToolspanError:
@@ -243,11 +263,17 @@ def _events(text: str) -> Any:
         return json.loads(text, parse_int=lambda digits: int(digits) if len(digits) < 4000 else float(digits))
 
 
+def _request(op: str, args: dict[str, Any]) -> str:
+    return json.dumps({"op": op, "args": args}, ensure_ascii=False, allow_nan=False)
+
+
 def _checked(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except native.EngineError as error:
         raise ToolspanError.from_json(json.loads(str(error))) from None
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentError(f"half a surrogate pair is no text: {error}") from None
 
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()

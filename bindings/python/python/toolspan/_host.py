@@ -150,12 +150,12 @@ class HostCall:
 
     def _succeed(self, value: Any) -> None:
         try:
-            reply = json.dumps({"ok": value}, allow_nan=False, default=encode)
-        except Exception as error:
+            reply = json.dumps({"ok": value}, ensure_ascii=False, allow_nan=False, default=encode)
+            self.engine.respond(self.number, reply)
+        except Exception as error:  # not JSON, or not text
             self._fail(error)
         else:
             self.operation.calls.pop(self.number, None)
-            self.engine.respond(self.number, reply)
 
     def _fail(self, error: BaseException) -> None:
         # The engine carries the number; whoever gets the error record finds the exception again.

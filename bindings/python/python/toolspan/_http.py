@@ -53,6 +53,8 @@ class HttpHost:
     async def serve(self, call: HostCall) -> Any:
         """One host call."""
         payload = call.payload
+        if call.kind == "http.close":
+            return await self.close(payload["stream"])
         if call.kind == "http.read":
             return await self._read(call, payload["stream"])
         body = payload["body"].encode()

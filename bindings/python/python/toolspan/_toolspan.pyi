@@ -1,3 +1,4 @@
+ABI_VERSION: int
 __version__: str
 
 class EngineError(Exception): ...

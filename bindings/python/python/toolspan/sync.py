@@ -120,7 +120,7 @@ class Client:
 
     def conversation(self, *, id: str | None = None, toolkit: Toolkit | None = None) -> Conversation:
         """A conversation that remembers; under ``id`` in the store, or only here."""
-        return Conversation(_run(self._client.conversation(id=id, toolkit=_inner(toolkit))))
+        return Conversation(self._client.conversation(id=id, toolkit=_inner(toolkit)))
 
     def conversation_store(self) -> ConversationStore:
         """The very store this client uses."""
