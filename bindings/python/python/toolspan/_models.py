@@ -20,25 +20,34 @@ Provider = Literal["openai", "anthropic", "gemini"]
 
 @dataclass(slots=True)
 class ContentPart(Model):
-    """Content beside text: ``type`` is ``text``, ``image``, ``file`` or ``audio``; ``data`` is standard base64."""
+    """One piece of content. Media carry either ``data`` (standard base64, padded) or ``url``, never a path."""
 
-    type: str
+    type: Literal["text", "image", "file", "audio"]
+    #: The text.
     text: str | None = None
+    #: E.g. ``image/png``.
     mime_type: str | None = None
+    #: Base64.
     data: str | None = None
+    #: Where it is.
     url: str | None = None
+    #: A name to show.
     name: str | None = None
 
 
 @dataclass(slots=True)
 class ToolResult(Model):
-    """What a call gives back. An expected failure is ``is_error``, not an exception."""
+    """Result of one call. An expected failure is ``is_error``, for the model to act on."""
 
     NESTED = {"parts": list_of(ContentPart)}
 
+    #: Text for the model; may be empty.
     output: str
+    #: Whether the call failed.
     is_error: bool = False
+    #: Content that is not text.
     parts: list[ContentPart] | None = None
+    #: For the program, never sent to the model.
     metadata: dict[str, Any] | None = None
     #: What the program's own tool raised, if that is why ``is_error`` is set.
     exception: BaseException | None = field(default=None, compare=False, repr=False, metadata={"local": True})
@@ -46,88 +55,143 @@ class ToolResult(Model):
 
 @dataclass(slots=True)
 class Hints(Model):
-    """What a tool says about itself, advisory."""
+    """What a tool says about itself, advisory (SPEC 2). From MCP annotations, with the defaults of that
+    protocol.
+    """
 
+    #: The tool changes nothing.
     read_only: bool
+    #: What it changes may not be undone.
     destructive: bool
+    #: It reaches beyond a closed set of things.
     open_world: bool
 
 
 @dataclass(slots=True)
 class ToolInfo(Model):
-    """What the model is told about a tool, and where it comes from (``mcp`` or ``native``)."""
+    """What the model is told about a tool, and where it comes from."""
 
     NESTED = {"hints": Hints.from_json}
 
+    #: The name the model uses: ``[A-Za-z0-9_-]{1,64}``.
     name: str
+    #: For the model; may be empty.
     description: str
+    #: JSON Schema of the arguments, as it came, with ``type: object`` and ``properties`` added where missing.
     input_schema: dict[str, Any]
-    source: str
+    #: Origin.
+    source: Literal["mcp", "native"]
+    #: Id of the MCP server.
     server: str | None = None
+    #: The name the MCP server gave it.
     original_name: str | None = None
+    #: Advisory hints.
     hints: Hints | None = None
 
 
 @dataclass(slots=True)
 class ServerStatus(Model):
-    """State of an MCP server: ``connected``, ``disabled``, ``failed`` or ``deduplicated``."""
+    """Status of one server."""
 
     NESTED = {"error": ToolspanError.from_json}
 
-    state: str
+    #: Where it stands.
+    state: Literal["connected", "disabled", "failed", "deduplicated"]
+    #: For a failed server the phase and what happened, e.g. ``initialize: took longer than 30000 ms``; for a
+    #: deduplicated one the id that is used instead.
     reason: str | None = None
+    #: What a failed server failed with.
     error: ToolspanError | None = None
+    #: How many tools a connected server listed, before filters.
     tools: int | None = None
 
 
 @dataclass(slots=True)
 class ListedTool(Model):
-    """A tool of an MCP server as ``list_mcp_tools`` gives it: the server's name for it first."""
+    """One tool of an ``Inventory``."""
 
+    #: The name the server gave; the key for ``tools`` in the configuration.
     name: str
+    #: The name a toolkit of all these tools would give it.
     exposed_name: str
+    #: May be empty.
     description: str
+    #: JSON Schema of the arguments, completed as in a toolkit.
     input_schema: dict[str, Any]
 
 
 @dataclass(slots=True)
 class McpTools(Model):
-    """Every tool of every MCP server, unfiltered, and every server's status."""
+    """What ``list_mcp_tools`` found."""
 
     NESTED = {"tools": map_of(list_of(ListedTool)), "status": map_of(ServerStatus.from_json)}
 
+    #: Unfiltered tools of every server that answered, by server id.
     tools: dict[str, list[ListedTool]]
+    #: Every server of the configuration.
     status: dict[str, ServerStatus]
 
 
 @dataclass(slots=True)
-class Adapted(Model):
-    """Declarations in a provider's shape, and what was changed to get there."""
+class Loss(Model):
+    """One change to one schema. Most keep the meaning; ``detail`` says so or says what was lost."""
 
-    tools: Any
-    losses: list[dict[str, Any]]
+    #: Name of the tool.
+    tool: str
+    #: JSON Pointer into the tool's schema; empty for the schema as a whole.
+    path: str
+    #: The keyword concerned.
+    keyword: str
+    #: What was done.
+    action: Literal["dropped", "described", "converted", "merged", "inlined", "cut", "added", "replaced"]
+    #: Why, for a person.
+    detail: str
+
+
+@dataclass(slots=True)
+class Adapted(Model):
+    """Declarations and what was changed in them."""
+
+    NESTED = {"losses": list_of(Loss)}
+
+    #: What goes under ``tools`` in the provider's request. For OpenAI and Anthropic one entry per tool; for
+    #: Gemini one entry that holds them all, and none when there are no tools.
+    tools: list[dict[str, Any]]
+    #: Every change, tool by tool.
+    losses: list[Loss]
 
 
 @dataclass(slots=True)
 class Usage(Model):
-    """Tokens. ``prompt_tokens`` counts all input, cached input included."""
+    """Tokens. Providers that report none give zeros."""
 
+    #: All input, cached input included.
     prompt_tokens: int
+    #: Output, reasoning included.
     completion_tokens: int
+    #: The provider's total, else the sum of both.
     total_tokens: int
+    #: Input served from the provider's cache; absent when the provider does not say.
     cache_read_tokens: int | None = None
+    #: Input written to the provider's cache; absent when the provider does not say.
     cache_write_tokens: int | None = None
 
 
 @dataclass(slots=True)
 class ToolCall(Model):
-    """A call that a run executed."""
+    """One executed call."""
 
+    #: Id of the call.
     id: str
+    #: Name of the tool.
     name: str
-    args: Any
+    #: The arguments the tool got, a JSON object.
+    args: dict[str, Any]
+    #: Text the model got.
     output: str
+    #: Whether the call failed.
     is_error: bool
+    #: For the program, never sent to the model.
     metadata: dict[str, Any] | None = None
     #: What the program's own tool raised, if that is why ``is_error`` is set.
     exception: BaseException | None = field(default=None, compare=False, repr=False, metadata={"local": True})
@@ -135,29 +199,46 @@ class ToolCall(Model):
 
 @dataclass(slots=True)
 class RunResult(Model):
-    """What a run gives back. ``status`` is ``done`` or ``incomplete``; ``limit`` says what ended an incomplete run."""
+    """Result of a run."""
 
     NESTED = {"tool_calls": list_of(ToolCall), "usage": Usage.from_json}
 
+    #: Text of the last answer; may be empty.
     text: str
+    #: The whole transcript, history and prompt included, in the dialect of the client, message by message as it
+    #: was received or sent.
     messages: list[dict[str, Any]]
+    #: Executed calls in call order.
     tool_calls: list[ToolCall]
+    #: Turns used.
     turns: int
+    #: Tokens of all turns.
     usage: Usage
+    #: The model of the last request.
     model: str
-    status: str
-    limit: str | None = None
+    #: How the run ended.
+    status: Literal["done", "incomplete"]
+    #: What ended an incomplete run.
+    limit: Literal["maxTurns", "maxTokens", "timeout"] | None = None
+    #: Why the model refused to answer, in its words, possibly none. Absent when it did not refuse.
+    refusal: str | None = None
+    #: The conversation this run belongs to.
     conversation_id: str | None = None
 
 
 @dataclass(slots=True)
 class Counters(Model):
-    """What is open in the library."""
+    """Result of ``counters``. All are 0 when everything was closed."""
 
+    #: Toolkits built and not closed.
     open_toolkits: int
+    #: MCP servers with a live session.
     connected_servers: int
+    #: Clients created and not closed.
     open_clients: int
+    #: Running operations, without this one.
     operations: int
+    #: Streams that have not ended.
     open_streams: int
 
 
@@ -167,59 +248,71 @@ class TextEvent(Model):
 
     TYPE = "text"
 
+    #: To be appended; never empty.
     delta: str
 
 
 @dataclass(slots=True)
 class ReasoningEvent(Model):
-    """A piece of what the model thinks aloud."""
+    """A piece of what a reasoning model thinks. Not part of the answer."""
 
     TYPE = "reasoning"
 
+    #: To be appended; never empty.
     delta: str
 
 
 @dataclass(slots=True)
 class ToolCallEvent(Model):
-    """The model asks for a call."""
+    """The model calls a tool; its arguments are complete."""
 
     TYPE = "tool_call"
 
+    #: Id of the call, equal in ``tool_result`` and in the transcript.
     id: str
+    #: Name of the tool.
     name: str
-    args: Any
+    #: The arguments, a JSON object.
+    args: dict[str, Any]
 
 
 @dataclass(slots=True)
 class ToolResultEvent(Model):
-    """A call has its result."""
+    """A call has ended. Results come in the order of the calls."""
 
     TYPE = "tool_result"
 
+    #: Id of the call.
     id: str
+    #: Name of the tool.
     name: str
+    #: Text for the model.
     output: str
+    #: Whether the call failed.
     is_error: bool
+    #: For the program, never sent to the model.
     metadata: dict[str, Any] | None = None
 
 
 @dataclass(slots=True)
 class UsageEvent(Model):
-    """Tokens of one turn."""
+    """What one answer of the model cost: once per turn that the provider reports it for, not a running total."""
 
     TYPE = "usage"
     NESTED = {"usage": Usage.from_json}
 
+    #: Tokens of that turn.
     usage: Usage
 
 
 @dataclass(slots=True)
 class DoneEvent(Model):
-    """The last event: the result of the run."""
+    """The run has ended."""
 
     TYPE = "done"
     NESTED = {"result": RunResult.from_json}
 
+    #: The same that ``run`` returns.
     result: RunResult
 
 
@@ -238,54 +331,92 @@ EVENTS: dict[str, type[Model]] = {
 class ToolkitOptions(TypedDict, total=False):
     """Options of ``create_toolkit`` (SPEC 4.1)."""
 
+    #: MCP servers: a file, or the document.
     mcp_config: str | PathLike[str] | Mapping[str, Any]
+    #: MCP servers: the text of a document. Not together with ``mcp_config``.
     mcp_config_text: str | bytes
+    #: The program's own tools, after those of the servers.
     tools: Sequence[AnyTool]
+    #: Final names of tools to leave out.
     disable_tools: Sequence[str]
+    #: Deadline of the whole build, ms. Default: none.
     timeout_ms: int
 
 
 class McpToolsOptions(TypedDict, total=False):
     """Options of ``list_mcp_tools`` (SPEC 3.6)."""
 
+    #: A file, or the document.
     mcp_config: str | PathLike[str] | Mapping[str, Any]
+    #: The text of a document.
     mcp_config_text: str | bytes
+    #: Deadline of the whole listing, ms. Default: none.
     timeout_ms: int
 
 
 class ClientOptions(TypedDict, total=False):
     """Options of ``create_client`` (SPEC 7.1)."""
 
+    #: The endpoint, ``http`` or ``https``.
     base_url: str
+    #: The dialect it speaks.
     style: Style
+    #: The model, sent as it stands.
     model: str
+    #: The key.
     api_key: str
+    #: The environment variable that holds the key.
     api_key_env: str
+    #: Extra headers; they win over ours.
     headers: Mapping[str, str]
+    #: Default: none.
     system_prompt: str
+    #: Turns of a run, at least 1.
     max_turns: int
+    #: Calls of one turn that run at the same time, at least 1.
     max_tool_concurrency: int
+    #: Longer text of a tool is cut, bytes.
+    max_tool_output_bytes: int
+    #: Further attempts of one request.
     retries: int
+    #: Delay before the first further attempt, ms; it doubles each time.
     retry_base_ms: int
+    #: Longest delay a provider may ask for, ms.
     max_retry_delay_ms: int
+    #: HTTP statuses to retry beside the built-in ones.
     retryable_statuses: Sequence[int]
+    #: Deadline of a run, ms. Default: none.
     timeout_ms: int
+    #: Silence allowed before an answer begins, ms.
     first_byte_timeout_ms: int
+    #: Silence allowed between two pieces of an answer, ms.
     idle_timeout_ms: int
+    #: Merged into every body after our keys, in this order.
     request_params: Mapping[str, Any]
+    #: Sees and may replace the whole body, last.
     body_transform: Transform
+    #: Steps into a run.
     hooks: Hooks
+    #: Decides about failed requests.
     on_error: ErrorHook
+    #: Sends the requests in our place.
     http_client: HttpClient
+    #: Where conversations are kept. Default: ``memory``.
     store: str | Store
+    #: Receives metric events.
     on_metric: MetricSink
 
 
 class RunOptions(TypedDict, total=False):
     """Options of one run (SPEC 7)."""
 
+    #: Messages before the prompt, in the dialect of the client. Not together with ``id``.
     history: Sequence[Mapping[str, Any]]
+    #: Replaces the client's.
     system_prompt: str
+    #: Replaces the client's.
     model: str
+    #: Replaces the client's.
     max_turns: int
+    #: Replaces the client's, ms.
     timeout_ms: int
