@@ -22,7 +22,9 @@ built = subprocess.run(
 )
 messages = [json.loads(line) for line in built.stdout.splitlines()]
 (library,) = [
-    message["filenames"][0] for message in messages if message.get("target", {}).get("name") == "_toolspan" and "filenames" in message
+    message["filenames"][0]
+    for message in messages
+    if message.get("target", {}).get("name") == "_toolspan" and "filenames" in message
 ]
 target = PACKAGE / ("_toolspan.pyd" if os.name == "nt" else "_toolspan.abi3.so")
 target.unlink(missing_ok=True)  # a process may have the old one mapped

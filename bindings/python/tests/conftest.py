@@ -76,9 +76,7 @@ class Peers:
 
 @pytest.fixture(scope="session")
 def _control() -> Iterator[str]:
-    process = subprocess.Popen(
-        [_fixtures_program(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([_fixtures_program(), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdin is not None
     yield json.loads(process.stdout.readline())["control"]
     process.stdin.close()

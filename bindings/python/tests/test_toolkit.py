@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 import pytest
-
 import toolspan
 from toolspan import Tool, ToolContext, ToolResult, counters, create_toolkit, tool
 
@@ -118,7 +117,9 @@ def test_what_a_tool_raises_is_an_error_result_and_stays_itself(kind: str) -> No
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), {1j}, [[]] and (lambda x: x.append(x) or x)([]), object()], ids=["nan", "complex", "cycle", "object"]
+    "value",
+    [float("nan"), {1j}, [[]] and (lambda x: x.append(x) or x)([]), object()],
+    ids=["nan", "complex", "cycle", "object"],
 )
 def test_what_is_not_json_is_an_error_of_the_tool(value: Any) -> None:
     def give() -> Any:
@@ -199,7 +200,11 @@ def test_arguments_nested_too_deep_are_an_error_and_not_a_crash() -> None:
 
 @pytest.mark.parametrize(
     ("options", "path"),
-    [({"disable_toolz": []}, "disableToolz"), ({"timeout_ms": "soon"}, "timeoutMs"), ({"disable_tools": 3}, "disableTools")],
+    [
+        ({"disable_toolz": []}, "disableToolz"),
+        ({"timeout_ms": "soon"}, "timeoutMs"),
+        ({"disable_tools": 3}, "disableTools"),
+    ],
 )
 def test_a_wrong_option_is_named(options: dict[str, Any], path: str) -> None:
     async def main() -> None:
@@ -247,6 +252,7 @@ def test_cancelling_the_task_cancels_the_tool_and_is_not_wrapped() -> None:
             with pytest.raises(asyncio.CancelledError) as caught:
                 await task
             assert type(caught.value) is asyncio.CancelledError
+            assert counters().operations == 0
             await asyncio.wait_for(cancelled.wait(), 5)
             assert (await tk.execute("add", {"a": 1, "b": 2})).output == "3"
 
@@ -490,7 +496,10 @@ def test_log_records_are_there_before_the_answer(caplog: pytest.LogCaptureFixtur
                 tk.register(add)
                 await tk.execute("fail")
                 records = [r for r in caplog.records if r.name.startswith("toolspan.")]
-        assert [(r.name, r.levelname) for r in records] == [("toolspan.toolkit", "WARNING"), ("toolspan.bridge", "DEBUG")]
+        assert [(r.name, r.levelname) for r in records] == [
+            ("toolspan.toolkit", "WARNING"),
+            ("toolspan.bridge", "DEBUG"),
+        ]
         assert records[1].toolspan["type"] == "LookupError"  # type: ignore[attr-defined]
 
     asyncio.run(main())

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Dict, List, Literal, NotRequired, Optional, T
 
 import pytest
 from pydantic import BaseModel, Field
-
 from toolspan import Hints, Tool, ToolContext, tool
 
 
@@ -118,7 +117,9 @@ def test_plain_types() -> None:
 
 
 def test_choices_and_alternatives() -> None:
-    def f(a: Optional[int], b: int | str, c: Union[None, str], d: Literal["x", "y"], e: Literal[1, "one"], f: Colour): ...
+    def f(
+        a: Optional[int], b: int | str, c: Union[None, str], d: Literal["x", "y"], e: Literal[1, "one"], f: Colour
+    ): ...
 
     null = {"type": "null"}
     assert properties(tool(f)) == {

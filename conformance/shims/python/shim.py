@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
 import logging
 import re
@@ -29,10 +28,8 @@ running: dict[int, asyncio.Task[None]] = {}
 class Records(logging.Handler):
     """The program's view of the library's log."""
 
-    LEVELS = {"WARNING": "warn"}
-
     def emit(self, record: logging.LogRecord) -> None:
-        level = self.LEVELS.get(record.levelname, record.levelname.lower())
+        level = record.levelname.lower().replace("warning", "warn")
         line = {"level": level, "target": record.name.removeprefix("toolspan."), "message": record.getMessage()}
         fields = record.__dict__["toolspan"]
         logs.append({**line, "fields": fields} if fields else line)
@@ -71,21 +68,20 @@ class Host:
         return await self.behave(self.behaviour, payload)
 
     async def behave(self, behaviour: dict[str, Any], payload: Any) -> Any:
-        ((name, what),) = behaviour.items()
-        if name == "sequence":
-            self.count += 1
-            return await self.behave(what[min(self.count, len(what)) - 1], payload)
-        if name == "return":
-            return what
-        if name == "echo":
-            return payload
-        if name == "throw":
-            raise RuntimeError(what)
-        if name == "hang":
-            return await asyncio.Event().wait()
-        if name == "edit":
-            return edit(copy.deepcopy(payload), **what)
-        raise ValueError(f"no such behaviour: {behaviour}")
+        match behaviour:
+            case {"sequence": steps}:
+                self.count += 1
+                return await self.behave(steps[min(self.count, len(steps)) - 1], payload)
+            case {"return": value}:
+                return value
+            case {"echo": True}:
+                return payload
+            case {"throw": text}:
+                raise RuntimeError(text)
+            case {"hang": True}:
+                return await asyncio.Event().wait()
+            case {"edit": how}:
+                return edit(payload, **how)
 
 
 class Store(Host):
@@ -127,7 +123,7 @@ class Metrics(Host):
         metrics.append(payload)
 
 
-def edit(body: dict[str, Any], set: Any = {}, drop: Any = (), appendToLastUser: str | None = None) -> Any:
+def edit(body: dict[str, Any], set: Any = (), drop: Any = (), appendToLastUser: str | None = None) -> Any:
     body.update(set)
     for key in drop:
         body.pop(key, None)
@@ -155,11 +151,9 @@ def host(value: Any, handlers: dict[str, Any]) -> Any:
 
 
 def a_tool(spec: dict[str, Any], handlers: dict[str, Any]) -> toolspan.Tool:
-    hints = spec.get("hints") and toolspan.Hints.from_json(spec["hints"])
-    schema = spec.get("inputSchema", {})
-    return toolspan.Tool(
-        spec["name"], spec.get("description", ""), schema, host(spec["handler"], handlers), hints=hints
-    )
+    hints = toolspan.Hints.from_json(spec["hints"]) if "hints" in spec else None
+    about = spec["name"], spec.get("description", ""), spec.get("inputSchema", {})
+    return toolspan.Tool(*about, host(spec["handler"], handlers), hints=hints)
 
 
 def options(given: dict[str, Any], handlers: dict[str, Any]) -> dict[str, Any]:
@@ -174,65 +168,49 @@ def options(given: dict[str, Any], handlers: dict[str, Any]) -> dict[str, Any]:
 # The operations
 
 
+#: Where the result of a method is one value of an object.
+KEYS = {
+    "toolkit.tools": "tools",
+    "toolkit.status": "servers",
+    "toolkit.get": "tool",
+    "client.metrics": "text",
+    "conversation.messages": "messages",
+    "store.get": "transcript",
+}
+
+
 async def perform(op: str, args: dict[str, Any], handlers: dict[str, Any]) -> Any:
     noun, _, verb = op.partition(".")
-    this = objects.get(args.pop(noun, 0)) if noun in ("toolkit", "client", "conversation") else None
-    if "toolkit" in args:
+    if "toolkit" in args and noun != "toolkit":
         args["toolkit"] = objects[args["toolkit"]]
     match op:
         case "toolkit.create":
             return {"toolkit": keep(await toolspan.create_toolkit(**options(args["options"], handlers)))}
-        case "toolkit.tools":
-            return {"tools": this.tools()}
-        case "toolkit.status":
-            return {"servers": this.status()}
-        case "toolkit.get":
-            return {"tool": this.get(args["name"])}
-        case "toolkit.execute":
-            return await this.execute(args["name"], args.get("args"), timeout_ms=args.get("timeoutMs"))
         case "toolkit.register":
-            return {"registered": this.register(a_tool(args["tool"], handlers))}
-        case "toolkit.adapt":
-            return this.adapt(args["provider"])
+            return {"registered": objects[args["toolkit"]].register(a_tool(args["tool"], handlers))}
         case "mcp.list":
             return await toolspan.list_mcp_tools(**options(args, handlers))
         case "client.create":
             return {"client": keep(toolspan.create_client(**options(args["options"], handlers)))}
-        case "client.run" | "client.ask":
-            return await getattr(this, verb)(args.pop("prompt"), **{snake(k): v for k, v in args.items()})
         case "client.stream":
-            return await stream(this, args)
-        case "client.metrics":
-            return {"text": this.metrics()}
-        case "toolkit.close" | "client.close" | "conversation.reset":
-            await getattr(this, verb)()
-            return {}
+            return await stream(objects[args.pop("client")], args)
         case "conversation.create":
             return {"conversation": keep(objects[args.pop("client")].conversation(**args))}
-        case "conversation.send":
-            return await this.send(args["prompt"])
-        case "conversation.messages":
-            return {"messages": await this.messages()}
-        case "store.get":
-            return {"transcript": await objects[args["client"]].conversation_store().get(args["id"])}
-        case "store.save":
-            await objects[args["client"]].conversation_store().save(args["id"], args["messages"])
-            return {}
         case "counters":
             return toolspan.counters()
         case "version":
             return {"version": toolspan.version()}
         case "cancel":
-            if task := running.get(args["step"]):
-                task.cancel()
-            return {}
+            return (args["step"] in running and running[args["step"]].cancel(), {})[1]
+        case "host.reset":
+            return ([recorded.clear() for recorded in (calls, logs, metrics)], {})[1]
         case "host.calls" | "host.logs" | "host.metrics":
             return {"calls": calls, "logs": logs, "metrics": metrics}[verb]
-        case "host.reset":
-            for recorded in (calls, logs, metrics):
-                recorded.clear()
-            return {}
-    raise ValueError(f"no such operation: {op}")
+    this = objects[args.pop("client")].conversation_store() if noun == "store" else objects[args.pop(noun)]
+    result = getattr(this, verb)(**{snake(key): value for key, value in args.items()})
+    if asyncio.iscoroutine(result):
+        result = await result
+    return {KEYS[op]: result} if op in KEYS else {} if result is None else result
 
 
 class Partial(Exception):
@@ -264,15 +242,14 @@ async def answer(step: int, op: str, args: dict[str, Any], handlers: dict[str, A
     line: dict[str, Any] = {"step": step}
     try:
         line["ok"] = await perform(op, args, handlers)
-    except BaseException as error:
-        if isinstance(error, Partial):
-            line["partial"] = {"events": error.args[0]}
-            error = error.__cause__ or error
+    except Partial as partial:
+        line.update(partial={"events": partial.args[0]}, error=record(partial.__cause__))
+    except BaseException as error:  # every step is answered
         line["error"] = record(error)
     say(line)
 
 
-def record(error: BaseException) -> Any:
+def record(error: BaseException | None) -> Any:
     if isinstance(error, toolspan.ToolspanError):
         return error.to_json()
     if isinstance(error, asyncio.CancelledError):
@@ -285,7 +262,9 @@ async def main() -> None:
 
     def begin(request: dict[str, Any]) -> None:
         step = request["step"]
-        running[step] = task = loop.create_task(answer(step, request["op"], request["args"], request.get("handlers", {})))
+        running[step] = task = loop.create_task(
+            answer(step, request["op"], request["args"], request.get("handlers", {}))
+        )
         task.add_done_callback(lambda _: running.pop(step))
 
     def read() -> None:

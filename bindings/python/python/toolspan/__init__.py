@@ -23,8 +23,8 @@ from ._errors import *  # noqa: F403
 from ._errors import TimeoutError as TimeoutError
 from ._errors import __all__ as _error_names
 from ._host import Hooks, Store
-from ._toolspan import __version__
 from ._tools import Tool, ToolContext, tool
+from ._toolspan import __version__
 
 if TYPE_CHECKING:
     from ._http import HttpRequest, HttpResponse

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Mapping
 
 from . import _engine
 from ._base import ToolspanError, camel, lazy
-from ._host import Handler, HostCall, encode, is_async
+from ._host import Handler, HostCall, is_async, to_json
 from ._tools import AnyTool, Tool, ToolContext, as_tool
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ._models import (
         Adapted,
         ClientOptions,
-        ContentPart,
         Counters,
         Event,
         McpTools,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 else:
     models = lazy("_models")
 
-Prompt = "str | Sequence[ContentPart]"
+Prompt = "str | Sequence[ContentPart | Mapping[str, Any]]"
 #: Events of a stream taken at a time; the reader is at most this many ahead of what it has seen.
 _ITEMS = 64
 
@@ -139,9 +138,7 @@ def _store(store: Any) -> Callable[[HostCall], Any]:
 
 def _execute(tool: Tool, call: HostCall) -> Any:
     payload = call.payload
-    context = ToolContext(
-        payload["name"], payload.get("callId"), payload.get("timeoutMs"), lambda: call.abandoned
-    )
+    context = ToolContext(payload["name"], payload.get("callId"), payload.get("timeoutMs"), lambda: call.abandoned)
     value = tool.handler(payload["args"], context)
     if hasattr(value, "__await__"):
         return _awaited(value)
@@ -252,9 +249,7 @@ class Client(_Owner):
         super().__init__(engine)
         self._number = engine.call("client.create", {"options": self._options(options)})["client"]
 
-    async def run(
-        self, prompt: Prompt, *, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]
-    ) -> RunResult:
+    async def run(self, prompt: Prompt, *, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]) -> RunResult:
         """Sends the prompt and the tools, executes the calls the model asks for, until it answers (SPEC 7.3)."""
         return await self._run("client.run", self._args(prompt, toolkit, dict(options)))
 
@@ -315,7 +310,7 @@ class Client(_Owner):
 
 
 def _prompt(prompt: Any) -> Any:
-    return prompt if isinstance(prompt, str) else [encode(part) for part in prompt]
+    return prompt if isinstance(prompt, str) else [part if isinstance(part, dict) else to_json(part) for part in prompt]
 
 
 def _result(raw: dict[str, Any], failures: Mapping[Any, BaseException]) -> RunResult:

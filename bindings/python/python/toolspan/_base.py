@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Callable, ClassVar, Mapping, TypeVar
 
 M = TypeVar("M", bound="Model")
@@ -11,6 +12,11 @@ def camel(name: str) -> str:
     """``max_turns`` as the contract spells it, ``maxTurns``; ``before_llm`` is ``beforeLLM``."""
     first, *rest = name.rstrip("_").split("_")
     return first + "".join("LLM" if part == "llm" else part[:1].upper() + part[1:] for part in rest)
+
+
+def encode(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """The text that crosses to the engine: compact, for a body that the program rewrote is sent as it stands."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default)
 
 
 class Model:

@@ -7,6 +7,7 @@ loop is handed over with one ``call_soon_threadsafe`` a batch, sync functions go
 from __future__ import annotations
 
 import atexit
+import contextlib
 import contextvars
 import importlib
 import itertools
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from . import _toolspan as native
 from ._abi import ABI_VERSION
-from ._base import ToolspanError, camel
+from ._base import ToolspanError, camel, encode
 from ._errors import ClosedError, InternalError, InvalidArgumentError
 from ._host import KINDS, Handler, HostCall, Notice, Workers, failure, log
 
@@ -50,12 +51,12 @@ class Operation:
 
 
 class Engine:
-    """An instance of the library: its threads, its toolkits and clients. Programs use the one that is made on demand."""
+    """An instance of the library: its threads, toolkits and clients. Programs use the one that is made on demand."""
 
     def __init__(self, **options: Any) -> None:
         _import_the_rest()
         named = {camel(name): value for name, value in options.items()}
-        self._native = _checked(lambda: native.Engine(json.dumps({"hostCalls": KINDS, "log": "debug", **named})))
+        self._native = _checked(lambda: native.Engine(encode({"hostCalls": KINDS, "log": "debug", **named})))
         self._pid = os.getpid()
         self._numbers = itertools.count(1)
         self._operations: dict[int, Operation] = {}
@@ -100,13 +101,26 @@ class Engine:
         return await self.finish(self.start(op, args))
 
     async def finish(self, operation: Operation) -> Any:
-        """The result of an operation; leaving the wait cancels it and the program's tasks that work for it."""
+        """The result of an operation. Cancelled, it ends the operation and the program's tasks that work for it, and
+        returns when the engine is done with it."""
+        import asyncio
+
         try:
             return await operation.future
+        except asyncio.CancelledError:
+            if operation.number in self._operations and self._pid == os.getpid():
+                ended = operation.future = operation.loop.create_future()
+                self._abandon(operation)
+                with contextlib.suppress(ToolspanError):
+                    await ended
+            raise
         finally:
-            self.cancel(operation)
-            while operation.calls:
-                operation.calls.popitem()[1].cancel()
+            self._abandon(operation)
+
+    def _abandon(self, operation: Operation) -> None:
+        self.cancel(operation)
+        while operation.calls:
+            operation.calls.popitem()[1].cancel()
 
     def cancel(self, operation: Operation) -> None:
         """Cancels the operation unless it has ended."""
@@ -234,7 +248,6 @@ class Engine:
 
                 logging.getLogger("toolspan.host").exception("a function of the program failed in %s", event["kind"])
 
-
     def _finish_later(self, work: Any) -> None:
         import asyncio
 
@@ -264,7 +277,7 @@ def _events(text: str) -> Any:
 
 
 def _request(op: str, args: dict[str, Any]) -> str:
-    return json.dumps({"op": op, "args": args}, ensure_ascii=False, allow_nan=False)
+    return encode({"op": op, "args": args})
 
 
 def _checked(call: Callable[[], Any]) -> Any:

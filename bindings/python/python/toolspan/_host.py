@@ -5,9 +5,9 @@ from __future__ import annotations
 import collections
 import json
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Protocol, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Protocol, TypedDict
 
-from ._base import Model
+from ._base import Model, encode
 
 if TYPE_CHECKING:
     import asyncio
@@ -150,8 +150,7 @@ class HostCall:
 
     def _succeed(self, value: Any) -> None:
         try:
-            reply = json.dumps({"ok": value}, ensure_ascii=False, allow_nan=False, default=encode)
-            self.engine.respond(self.number, reply)
+            self.engine.respond(self.number, encode({"ok": value}, to_json))
         except Exception as error:  # not JSON, or not text
             self._fail(error)
         else:
@@ -171,7 +170,7 @@ def failure(error: BaseException) -> str:
     return json.dumps({"error": {"message": str(error) or type(error).__name__, "type": type(error).__name__}})
 
 
-def encode(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """JSON of what programs commonly return: records, Pydantic models, dataclasses, enums, sets, dates and paths."""
     import dataclasses
     import datetime
@@ -200,7 +199,7 @@ def is_async(function: Any) -> bool:
     """Whether calling it gives a coroutine."""
     from inspect import iscoroutinefunction
 
-    return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))
+    return iscoroutinefunction(function) or iscoroutinefunction(getattr(type(function), "__call__", None))
 
 
 _LEVELS = {"debug": 10, "info": 20, "warn": 30, "error": 40}

@@ -108,7 +108,9 @@ def _pieces(response: Any) -> Any:
     """The body: whole, or an iterator, sync or async."""
     for name in ("aiter_bytes", "iter_bytes"):
         # httpx has both on every response; only one of them works.
-        if hasattr(response, name) and (name == "iter_bytes") == (type(getattr(response, "stream", None)).__name__ != "BoundAsyncStream"):
+        if hasattr(response, name) and (name == "iter_bytes") == (
+            type(getattr(response, "stream", None)).__name__ != "BoundAsyncStream"
+        ):
             return getattr(response, name)()
     if hasattr(response, "iter_content"):
         return iter(response.iter_content(None))

@@ -267,7 +267,11 @@ class _Builder:
         else:
             fields = dict.fromkeys(hints)
             # `__required_keys__` alone is wrong where annotations are text.
-            required = [n for n in fields if (_presence(hints[n]) or ("", "Required")[n in hint.__required_keys__]) == "Required"]
+            required = [
+                n
+                for n in fields
+                if (_presence(hints[n]) or ("", "Required")[n in hint.__required_keys__]) == "Required"
+            ]
             defaults = {}
         for name in fields:
             schema, convert = self.build(hints[name], f"{path}.{name}")
@@ -316,10 +320,14 @@ def _presence(hint: Any) -> str:
 
 
 def _is_pydantic(hint: Any) -> bool:
-    return isinstance(hint, type) and (hasattr(hint, "__pydantic_core_schema__") or hasattr(hint, "__pydantic_fields__"))
+    return isinstance(hint, type) and (
+        hasattr(hint, "__pydantic_core_schema__") or hasattr(hint, "__pydantic_fields__")
+    )
 
 
-_HEADING = re.compile(r"(args|arguments|parameters|params|attributes|returns?|raises|yields|examples?|notes?)\s*:?\s*$", re.I)
+_HEADING = re.compile(
+    r"(args|arguments|parameters|params|attributes|returns?|raises|yields|examples?|notes?)\s*:?\s*$", re.I
+)
 _TAKES = ("arg", "par", "att")
 
 

@@ -17,11 +17,11 @@ from . import __all__ as __all__
 from . import _engine
 
 if TYPE_CHECKING:
-    from . import *  # noqa: F403
     import asyncio
 
     from typing_extensions import Self, Unpack
 
+    from . import *  # noqa: F403
     from ._api import Prompt
     from ._models import (
         Adapted,
