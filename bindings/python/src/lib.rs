@@ -20,7 +20,10 @@ const PANICKED: &str = r#"{"code":"internal_panic","message":"toolspan panicked;
 
 /// Does the work without the GIL. A panic becomes an ordinary exception, never pyo3's `PanicException`, which
 /// `except Exception` does not catch.
-fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, String> + Send) -> PyResult<T> {
+fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, String> + Send,
+) -> PyResult<T> {
     py.detach(|| catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(PANICKED.to_owned())))
         .map_err(EngineError::new_err)
 }
@@ -48,7 +51,9 @@ impl Engine {
 
     /// The text of a list of events, `[]` after the timeout, `None` once closed.
     fn poll(&self, py: Python<'_>, timeout_ms: u64, most: usize) -> PyResult<Option<String>> {
-        detached(py, || Ok(self.0.poll(Duration::from_millis(timeout_ms), most)))
+        detached(py, || {
+            Ok(self.0.poll(Duration::from_millis(timeout_ms), most))
+        })
     }
 
     /// Answers a host call.

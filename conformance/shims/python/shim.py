@@ -18,9 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "bindings" / "pytho
 
 import toolspan  # noqa: E402
 
-calls: list[Any] = []
-logs: list[Any] = []
-metrics: list[Any] = []
+recorded: dict[str, list[Any]] = {"calls": [], "logs": [], "metrics": []}
 objects: dict[int, Any] = {}
 running: dict[int, asyncio.Task[None]] = {}
 
@@ -32,13 +30,11 @@ class Records(logging.Handler):
         level = record.levelname.lower().replace("warning", "warn")
         line = {"level": level, "target": record.name.removeprefix("toolspan."), "message": record.getMessage()}
         fields = record.__dict__["toolspan"]
-        logs.append({**line, "fields": fields} if fields else line)
+        recorded["logs"].append({**line, "fields": fields} if fields else line)
 
 
-logger = logging.getLogger("toolspan")
-logger.setLevel(logging.DEBUG)
-logger.propagate = False
-logger.addHandler(Records())
+logging.getLogger("toolspan").setLevel(logging.DEBUG)
+logging.getLogger("toolspan").addHandler(Records())
 
 
 def keep(value: Any) -> int:
@@ -50,18 +46,15 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z]+)", lambda found: "_" + found[1].lower(), name)
 
 
-# The program's functions
-
-
 class Host:
     """One function of the program, as the case describes it."""
 
     def __init__(self, number: int, kind: str, behaviour: dict[str, Any]) -> None:
         self.number, self.kind, self.behaviour = number, kind, behaviour
-        self.count = 0
+        self.count, self.kept = 0, {}
 
     def record(self, payload: Any, kind: str | None = None) -> None:
-        calls.append({"handler": self.number, "kind": kind or self.kind, "payload": plain(payload)})
+        recorded["calls"].append({"handler": self.number, "kind": kind or self.kind, "payload": plain(payload)})
 
     async def __call__(self, payload: Any, *_: Any) -> Any:
         self.record(payload)
@@ -85,42 +78,39 @@ class Host:
 
 
 class Store(Host):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.kept: dict[str, Any] = {}
-
     async def get(self, id: str) -> Any:
-        self.record({"id": id}, "store.get")
-        return self.kept.get(id) if "store" in self.behaviour else await self.behave(self.behaviour, {"id": id})
+        return await self.use("store.get", {"id": id})
 
-    async def save(self, id: str, messages: Any) -> None:
-        self.record({"id": id, "messages": messages}, "store.save")
-        if "store" in self.behaviour:
-            self.kept[id] = messages
-        else:
-            await self.behave(self.behaviour, {"id": id, "messages": messages})
+    async def save(self, id: str, messages: Any) -> Any:
+        return await self.use("store.save", {"id": id, "messages": messages})
+
+    async def use(self, kind: str, payload: Any) -> Any:
+        self.record(payload, kind)
+        if "store" not in self.behaviour:
+            return await self.behave(self.behaviour, payload)
+        if "messages" in payload:
+            self.kept[payload["id"]] = payload["messages"]
+        return self.kept.get(payload["id"])
 
 
 class Http(Host):
     async def __call__(self, request: toolspan.HttpRequest, *_: Any) -> Any:  # type: ignore[override]
         self.record({"method": request.method, "url": request.url})
         headers = {**dict(request.headers), "x-injected": "1"}
-        made = urllib.request.Request(request.url, request.body, headers, method=request.method)
-        return await asyncio.to_thread(self.send, made)
+        return await asyncio.to_thread(self.send, urllib.request.Request(request.url, request.body, headers))
 
     def send(self, request: urllib.request.Request) -> toolspan.HttpResponse:
         try:
             answer = urllib.request.urlopen(request)
         except urllib.error.HTTPError as error:
             answer = error
-        body = iter(lambda: answer.read1(), b"")
-        return toolspan.HttpResponse(answer.status, answer.headers.items(), body, answer.close)
+        return toolspan.HttpResponse(answer.status, answer.headers.items(), iter(answer.read1, b""), answer.close)
 
 
 class Metrics(Host):
     def __call__(self, payload: Any, *_: Any) -> None:  # type: ignore[override]
         self.record(payload)
-        metrics.append(payload)
+        recorded["metrics"].append(payload)
 
 
 def edit(body: dict[str, Any], set: Any = (), drop: Any = (), appendToLastUser: str | None = None) -> Any:
@@ -129,10 +119,8 @@ def edit(body: dict[str, Any], set: Any = (), drop: Any = (), appendToLastUser: 
         body.pop(key, None)
     if appendToLastUser is not None:
         last = [message for message in body["messages"] if message["role"] == "user"][-1]
-        if isinstance(last["content"], str):
-            last["content"] += appendToLastUser
-        else:
-            last["content"].append({"type": "text", "text": appendToLastUser})
+        more = appendToLastUser if isinstance(last["content"], str) else [{"type": "text", "text": appendToLastUser}]
+        last["content"] += more
     return body
 
 
@@ -141,19 +129,18 @@ def plain(value: Any) -> Any:
 
 
 def host(value: Any, handlers: dict[str, Any]) -> Any:
-    """The function that stands behind `N` or `{"handler": N}`, if one does."""
-    number = value["handler"] if isinstance(value, dict) and list(value) == ["handler"] else value
-    found = handlers.get(str(number)) if isinstance(number, int) else None
-    if found is None:
+    """The function that stands behind `{"handler": N}`; any other value as it is."""
+    if not isinstance(value, dict) or list(value) != ["handler"] or str(value["handler"]) not in handlers:
         return value
+    found = handlers[str(value["handler"])]
     kind = {"store": Store, "httpClient": Http, "onMetric": Metrics}.get(found["kind"], Host)
-    return kind(number, found["kind"], found["behaviour"])
+    return kind(value["handler"], found["kind"], found["behaviour"])
 
 
 def a_tool(spec: dict[str, Any], handlers: dict[str, Any]) -> toolspan.Tool:
     hints = toolspan.Hints.from_json(spec["hints"]) if "hints" in spec else None
     about = spec["name"], spec.get("description", ""), spec.get("inputSchema", {})
-    return toolspan.Tool(*about, host(spec["handler"], handlers), hints=hints)
+    return toolspan.Tool(*about, host({"handler": spec["handler"]}, handlers), hints=hints)
 
 
 def options(given: dict[str, Any], handlers: dict[str, Any]) -> dict[str, Any]:
@@ -165,18 +152,11 @@ def options(given: dict[str, Any], handlers: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-# The operations
-
-
 #: Where the result of a method is one value of an object.
 KEYS = {
-    "toolkit.tools": "tools",
-    "toolkit.status": "servers",
-    "toolkit.get": "tool",
-    "client.metrics": "text",
-    "conversation.messages": "messages",
-    "store.get": "transcript",
-}
+    "toolkit.tools": "tools", "toolkit.status": "servers", "toolkit.get": "tool",
+    "client.metrics": "text", "conversation.messages": "messages", "store.get": "transcript",
+}  # fmt: skip
 
 
 async def perform(op: str, args: dict[str, Any], handlers: dict[str, Any]) -> Any:
@@ -196,16 +176,14 @@ async def perform(op: str, args: dict[str, Any], handlers: dict[str, Any]) -> An
             return await stream(objects[args.pop("client")], args)
         case "conversation.create":
             return {"conversation": keep(objects[args.pop("client")].conversation(**args))}
-        case "counters":
-            return toolspan.counters()
-        case "version":
-            return {"version": toolspan.version()}
+        case "counters" | "version":
+            return toolspan.counters() if op == "counters" else {"version": toolspan.version()}
         case "cancel":
             return (args["step"] in running and running[args["step"]].cancel(), {})[1]
         case "host.reset":
-            return ([recorded.clear() for recorded in (calls, logs, metrics)], {})[1]
+            return ([records.clear() for records in recorded.values()], {})[1]
         case "host.calls" | "host.logs" | "host.metrics":
-            return {"calls": calls, "logs": logs, "metrics": metrics}[verb]
+            return recorded[verb]
     this = objects[args.pop("client")].conversation_store() if noun == "store" else objects[args.pop(noun)]
     result = getattr(this, verb)(**{snake(key): value for key, value in args.items()})
     if asyncio.iscoroutine(result):
@@ -213,8 +191,7 @@ async def perform(op: str, args: dict[str, Any], handlers: dict[str, Any]) -> An
     return {KEYS[op]: result} if op in KEYS else {} if result is None else result
 
 
-class Partial(Exception):
-    """Events that came before the error that is its cause."""
+class Partial(Exception): ...  # events that came before the error that is its cause
 
 
 async def stream(client: toolspan.Client, args: dict[str, Any]) -> Any:
@@ -230,18 +207,14 @@ async def stream(client: toolspan.Client, args: dict[str, Any]) -> Any:
     return {"events": events}
 
 
-# The protocol
-
-
 def say(line: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(plain(line)) + "\n")
-    sys.stdout.flush()
+    print(json.dumps(plain(line)), flush=True)
 
 
-async def answer(step: int, op: str, args: dict[str, Any], handlers: dict[str, Any]) -> None:
+async def answer(step: int, op: str, args: dict[str, Any], handlers: dict[str, Any] | None = None) -> None:
     line: dict[str, Any] = {"step": step}
     try:
-        line["ok"] = await perform(op, args, handlers)
+        line["ok"] = await perform(op, args, handlers or {})
     except Partial as partial:
         line.update(partial={"events": partial.args[0]}, error=record(partial.__cause__))
     except BaseException as error:  # every step is answered
@@ -261,11 +234,8 @@ async def main() -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
 
     def begin(request: dict[str, Any]) -> None:
-        step = request["step"]
-        running[step] = task = loop.create_task(
-            answer(step, request["op"], request["args"], request.get("handlers", {}))
-        )
-        task.add_done_callback(lambda _: running.pop(step))
+        running[request["step"]] = task = loop.create_task(answer(**request))
+        task.add_done_callback(lambda _: running.pop(request["step"]))
 
     def read() -> None:
         for text in sys.stdin:

@@ -83,7 +83,12 @@ class _Owner:
     def _hook(self, function: Any, name: str, read: Callable[[Any], Any] = lambda payload: payload) -> dict[str, int]:
         if not callable(function):
             raise TypeError(f"{name} must be a function, not {type(function).__name__}")
-        return {"handler": self._function(lambda call: function(read(call.payload)), is_async(function))}
+
+        def serve(call: HostCall) -> Any:
+            value = function(read(call.payload))
+            return _dropped(value) if call.kind == "hook.afterLLM" else value
+
+        return {"handler": self._function(serve, is_async(function))}
 
     def _tool(self, value: AnyTool) -> dict[str, Any]:
         made = as_tool(value)
@@ -131,9 +136,18 @@ def _store(store: Any) -> Callable[[HostCall], Any]:
         payload = call.payload
         if call.kind == "store.get":
             return store.get(payload["id"])
-        return store.save(payload["id"], payload["transcript"])
+        return _dropped(store.save(payload["id"], payload["transcript"]))
 
     return serve
+
+
+def _dropped(value: Any) -> Any:
+    """Of a function that is not asked anything: what it returns is nobody's business."""
+
+    async def wait() -> None:
+        await value
+
+    return wait() if hasattr(value, "__await__") else None
 
 
 def _execute(tool: Tool, call: HostCall) -> Any:
