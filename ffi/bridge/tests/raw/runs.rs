@@ -170,7 +170,7 @@ fn what_a_hook_throws_ends_the_run_and_carries_the_number_of_the_call() {
     let end = host.next();
     assert_eq!(end["type"], "failed");
     assert_eq!(end["error"]["code"], "host_failed");
-    assert_eq!(end["error"]["message"], "not today");
+    assert_eq!(end["error"]["message"], "beforeLLM failed: not today");
     assert_eq!(end["error"]["hostCall"], call);
 }
 
