@@ -11,6 +11,7 @@ pub const OWN_VARIABLES: &[(&str, &str)] = &[
     ("OPENAI_API_KEY", "api.openai.com"),
     ("ANTHROPIC_API_KEY", "api.anthropic.com"),
     ("OPENROUTER_API_KEY", "openrouter.ai"),
+    ("GEMINI_API_KEY", "generativelanguage.googleapis.com"),
 ];
 
 /// The key to send, or none. An empty variable counts as unset.

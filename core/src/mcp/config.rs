@@ -98,7 +98,7 @@ pub(crate) enum RemoteTransport {
 /// What a child process gets of our environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InheritEnv {
-    /// Everything but [`super::API_KEY_VARIABLES`]: what an absent key means.
+    /// Everything but [`OWN_VARIABLES`](crate::client::key::OWN_VARIABLES): what an absent key means.
     AllButKeys,
     /// Everything: `"all"`.
     All,

@@ -27,6 +27,5 @@ mod stdio;
 
 pub use config::{DEFAULT_TIMEOUT, Expose, McpConfig};
 pub use inventory::{Inventory, InventoryTool, ListOptions, list_mcp_tools};
-pub use plan::API_KEY_VARIABLES;
 pub(crate) use source::{LoadOptions, LoadedServer, McpSource};
 pub use status::{ServerState, ServerStatus};

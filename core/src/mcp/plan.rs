@@ -13,14 +13,6 @@ use super::expand::Lookup;
 use super::fields::Text;
 use crate::error::{Error, Result};
 
-/// Variables that hold the keys this library reads itself; a child gets them only when told so (SPEC 3.1).
-pub const API_KEY_VARIABLES: [&str; 4] = [
-    "ANTHROPIC_API_KEY",
-    "GEMINI_API_KEY",
-    "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-];
-
 /// Headers that belong to the protocol.
 const PROTOCOL_HEADERS: [&str; 3] = ["mcp-session-id", "mcp-protocol-version", "last-event-id"];
 

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::InheritEnv;
-use super::plan::{API_KEY_VARIABLES, LocalServer};
+use super::plan::LocalServer;
+use crate::client::key::OWN_VARIABLES;
 use crate::error::{Error, ErrorCode, Result};
 
 /// How long a child may take to end once its stdin is closed, once it got SIGTERM, and once it was killed.
@@ -222,7 +223,7 @@ fn command(server: &LocalServer) -> Command {
     match &server.inherit {
         InheritEnv::All => {}
         InheritEnv::AllButKeys => {
-            for name in API_KEY_VARIABLES {
+            for (name, _) in OWN_VARIABLES {
                 command.env_remove(name);
             }
         }
