@@ -38,17 +38,22 @@ impl Declared {
     /// The declarations of a toolkit as it is now.
     pub(crate) fn of(inner: &Inner, toolkit: Option<&Toolkit>) -> Result<Arc<Declared>> {
         let tools = toolkit.map_or_else(|| Arc::from([]), Toolkit::tools);
-        let mut cached = inner
-            .declared
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(declared) = cached.as_ref()
+        let cache = || {
+            inner
+                .declared
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        let cached = cache().clone();
+        if let Some(declared) = cached
             && Arc::ptr_eq(&declared.tools, &tools)
         {
-            return Ok(declared.clone());
+            return Ok(declared);
         }
+        // Without the lock: compiling takes its time and logs to the program. Two runs may both do it; either result will do.
         let declared = Arc::new(Declared::compile(inner, tools)?);
-        *cached = Some(declared.clone());
+        let before = cache().replace(declared.clone());
+        drop(before);
         Ok(declared)
     }
 
@@ -267,6 +272,35 @@ fn cap(text: &mut String, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Client;
+    use crate::log::Logger;
+    use serde_json::json;
+    use std::sync::{Mutex, OnceLock};
+
+    #[tokio::test]
+    async fn no_lock_is_held_while_the_program_is_told_what_was_changed_in_a_schema() {
+        let client: Arc<OnceLock<Client>> = Arc::default();
+        let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
+        let (asked, free) = (client.clone(), seen.clone());
+        let sink = move |record: crate::log::LogRecord| {
+            if record.level == LogLevel::Debug {
+                let free_now = asked.get().is_some_and(|c| c.0.declared.try_lock().is_ok());
+                free.lock().unwrap().push(free_now);
+            }
+        };
+        let built = Client::builder("http://127.0.0.1:9", Style::OpenAi, "m")
+            .logger(Logger::new(Arc::new(sink), LogLevel::Debug))
+            .build()
+            .unwrap();
+        let client = client.get_or_init(|| built);
+        let odd = json!({"properties": {"n": {"type": "INTEGER"}}});
+        let tool = Tool::new("a", "", odd, |_, _| async {});
+        let toolkit = Toolkit::builder().tool(tool).build().await.unwrap();
+        let first = Declared::of(&client.0, Some(&toolkit)).unwrap();
+        let second = Declared::of(&client.0, Some(&toolkit)).unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(*seen.lock().unwrap(), [true]);
+    }
 
     #[test]
     fn long_text_is_cut_between_characters() {

@@ -120,17 +120,29 @@ impl Toolkit {
     /// # Errors
     /// `closed`; `invalid_config` when the name is not one that providers accept.
     pub fn register(&self, tool: Tool) -> Result<bool> {
+        let name = tool.info().name.clone();
         self.open()?;
-        assembly::check_native_name(&tool.info().name, "tool.name")?;
+        assembly::check_native_name(&name, "tool.name")?;
+        if self.append(tool)? {
+            return Ok(true);
+        }
+        // The sink is the program's own and may ask this toolkit something, so no lock is held here.
+        self.0.logger.log(
+            LogLevel::Warn,
+            "toolkit",
+            || format!("a tool named {name} exists; the new one was not registered"),
+            [("tool", name.as_str().into())],
+        );
+        Ok(false)
+    }
+
+    /// Puts a tool at the end of the list unless its name is taken.
+    fn append(&self, tool: Tool) -> Result<bool> {
         let mut tools = self.0.tools.write().unwrap_or_else(PoisonError::into_inner);
+        // Asked under the lock: `close` empties the list, and nothing may come after that.
+        self.open()?;
         let name = &tool.info().name;
         if tools.iter().any(|other| other.info().name == *name) {
-            self.0.logger.log(
-                LogLevel::Warn,
-                "toolkit",
-                || format!("a tool named {name} exists; the new one was not registered"),
-                [("tool", name.as_str().into())],
-            );
             return Ok(false);
         }
         *tools = tools.iter().cloned().chain([tool]).collect();
@@ -141,7 +153,12 @@ impl Toolkit {
     pub async fn close(&self) {
         self.0.closed.store(true, Ordering::Release);
         let end = || async {
-            *self.0.tools.write().unwrap_or_else(PoisonError::into_inner) = Arc::from([]);
+            let tools = std::mem::replace(
+                &mut *self.0.tools.write().unwrap_or_else(PoisonError::into_inner),
+                Arc::from([]),
+            );
+            // Tools are the program's own, also when they are dropped: not under the lock.
+            drop(tools);
             if let Some(mcp) = &self.0.mcp {
                 mcp.close().await;
             }
@@ -182,5 +199,32 @@ impl std::fmt::Debug for Toolkit {
             .field("tools", &self.tools())
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::sync::OnceLock;
+
+    #[tokio::test]
+    async fn no_lock_is_held_while_the_program_is_told_about_a_taken_name() {
+        let toolkit: Arc<OnceLock<Toolkit>> = Arc::default();
+        let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
+        let (asked, free) = (toolkit.clone(), seen.clone());
+        let sink = move |_| {
+            let free_now = asked.get().is_some_and(|t| t.0.tools.try_read().is_ok());
+            free.lock().unwrap().push(free_now);
+        };
+        let tool = || Tool::new("a", "", json!({}), |_, _| async {});
+        let built = Toolkit::builder()
+            .tool(tool())
+            .logger(Logger::new(Arc::new(sink), LogLevel::Warn))
+            .build()
+            .await
+            .unwrap();
+        assert!(!toolkit.get_or_init(|| built).register(tool()).unwrap());
+        assert_eq!(*seen.lock().unwrap(), [true]);
     }
 }
