@@ -19,6 +19,14 @@ pub struct BadArguments {
     reason: String,
 }
 
+impl From<serde_json::Error> for BadArguments {
+    fn from(error: serde_json::Error) -> Self {
+        BadArguments {
+            reason: error.to_string(),
+        }
+    }
+}
+
 impl Arguments {
     /// No arguments, `{}`.
     pub fn empty() -> Self {
@@ -32,18 +40,21 @@ impl Arguments {
             return Ok(Arguments::empty());
         }
         json::parse(text)
-            .map(|value| Arguments::unwrap(value, 2))
-            .map_err(|e| BadArguments {
-                reason: e.to_string(),
-            })
+            .and_then(|value| Arguments::unwrap(value, 2).readable())
+            .map_err(BadArguments::from)
     }
 
     /// Takes a JSON value: a string as in [`Arguments::from_text`], null as `{}`, anything else as there.
     pub fn from_json(value: Json) -> Result<Self, BadArguments> {
         match string_of(&value) {
             Some(text) => Arguments::from_text(&text),
-            None => Ok(Arguments::unwrap(value, 0)),
+            None => Ok(Arguments::unwrap(value, 0).readable()?),
         }
+    }
+
+    /// Kept text may be nested deeper, or hold a number larger, than any reader takes. A tool would find no arguments in it.
+    fn readable(self) -> Result<Self, serde_json::Error> {
+        self.parse::<Value>().map(|_| self)
     }
 
     /// Peels off up to `layers` layers of encoding.
@@ -149,6 +160,22 @@ mod tests {
     fn number_text_and_key_order_survive() {
         let text = r#"{"z":1e2,"a":12345678901234567890123}"#;
         assert_eq!(taken(text), text);
+    }
+
+    #[test]
+    fn what_no_tool_could_read_is_refused_instead_of_read_as_nothing() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(
+            taken(&deep),
+            "The arguments are not valid JSON (recursion limit exceeded at line 1 column 132). \
+             Call the tool again with one complete JSON object."
+        );
+        let large = json::parse(r#"{"n":1e999}"#).unwrap();
+        assert_eq!(
+            Arguments::from_json(large).unwrap_err().to_string(),
+            "The arguments are not valid JSON (number out of range at line 1 column 10). \
+             Call the tool again with one complete JSON object."
+        );
     }
 
     #[test]
