@@ -71,7 +71,7 @@ impl State {
     pub(crate) fn new(style: Style, messages: Vec<Json>, model: String) -> Self {
         State {
             style,
-            ids: CallIds::after(messages.len().saturating_sub(1)),
+            ids: CallIds::after(&messages),
             messages,
             turns: 0,
             usage: Usage::default(),

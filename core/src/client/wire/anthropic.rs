@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::openai::{block_or_description, text_of};
+use super::openai::block_or_description;
 use super::parts::text_block;
+use super::text::{text_of, text_or_empty};
 use super::{Answer, Call, CallIds, CallResult, Finish, read, replayed};
 use crate::client::options::Options;
 use crate::client::provider_error::{self, Failure, malformed};
@@ -122,8 +123,8 @@ pub(super) fn answer(
             Some("tool_use") => {
                 call_blocks.push(kept.len());
                 calls.push(Call {
-                    id: block.id.map(text_of).unwrap_or_default().into_owned(),
-                    name: block.name.map(text_of).unwrap_or_default().into_owned(),
+                    id: text_or_empty(block.id),
+                    name: text_or_empty(block.name),
                     args: match block.input {
                         Some(input) => Arguments::from_json(input.to_owned().into()),
                         None => Ok(Arguments::empty()),
@@ -270,7 +271,7 @@ mod tests {
             blocks,
             Some(stop),
             Counts::default(),
-            &mut CallIds::after(0),
+            &mut CallIds::after(&[]),
         )
         .unwrap()
     }

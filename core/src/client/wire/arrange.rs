@@ -5,9 +5,10 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::anthropic::{Block, Message};
-use super::openai::text_of;
+use super::openai::is_system_role;
 use super::parts::text_block;
 use super::read;
+use super::text::text_of;
 use crate::error::Result;
 use crate::json::{self, Json};
 
@@ -34,19 +35,18 @@ pub(super) fn arrange<'a>(system: Option<&str>, messages: &'a [Json]) -> Result<
         .collect::<Result<_>>()?;
     let role = |peek: &Peek<'_>| peek.role.map(text_of).unwrap_or_default().into_owned();
     let roles: Vec<String> = peeks.iter().map(role).collect();
-    let is_system = |role: &str| matches!(role, "system" | "developer");
 
     let mut prompts: Vec<Json> = Vec::new();
     if let Some(text) = system.filter(|text| !text.is_empty()) {
         prompts.push(json::to_json(text)?);
     }
-    for (peek, _) in peeks.iter().zip(&roles).filter(|(_, r)| is_system(r)) {
+    for (peek, _) in peeks.iter().zip(&roles).filter(|(_, r)| is_system_role(r)) {
         prompts.extend(peek.content.map(|content| content.to_owned().into()));
     }
     let system = join_prompts(&prompts)?;
 
     let plain = roles.windows(2).all(|pair| pair[0] != pair[1])
-        && !roles.iter().any(|role| is_system(role))
+        && !roles.iter().any(|role| is_system_role(role))
         && roles.last().is_none_or(|role| role != "assistant");
     if plain {
         return Ok(Arranged {
@@ -57,7 +57,7 @@ pub(super) fn arrange<'a>(system: Option<&str>, messages: &'a [Json]) -> Result<
 
     let mut arranged: Vec<(&str, Json)> = Vec::with_capacity(messages.len());
     for ((peek, role), message) in peeks.iter().zip(&roles).zip(messages) {
-        if is_system(role) {
+        if is_system_role(role) {
             continue;
         }
         match arranged.last_mut() {

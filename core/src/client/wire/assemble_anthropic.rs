@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 use super::anthropic::{Counts, answer};
-use super::openai::text_of;
+use super::text::{text_of, text_or_empty};
 use super::{Answer, CallIds, Flow};
 use crate::client::event::Event;
 use crate::client::options::Options;
@@ -29,6 +29,8 @@ struct Frame<'a> {
     delta: Option<Delta<'a>>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +90,10 @@ impl Assembler {
             )
         };
         let frame: Frame<'_> = serde_json::from_str(data).map_err(broken)?;
+        // Proxies write the error of another protocol, without a type.
+        if frame.error.is_some() {
+            return Err(provider_error::from_object(options, data));
+        }
         let index = frame.index.unwrap_or(0);
         match frame.kind.map(text_of).as_deref() {
             Some("message_start") => {
@@ -162,11 +168,9 @@ impl Block {
     }
 
     fn add(&mut self, delta: &Delta<'_>, out: &mut Vec<Event>) {
-        let text =
-            |raw: Option<&'_ RawValue>| raw.map(|r| text_of(r).into_owned()).unwrap_or_default();
         match delta.kind.map(text_of).as_deref() {
             Some("text_delta") => {
-                let delta = text(delta.text);
+                let delta = text_or_empty(delta.text);
                 // A delta without a start is a text block all the same.
                 if self.entries.is_empty()
                     && let Ok(kind) = json::parse("\"text\"")
@@ -179,7 +183,7 @@ impl Block {
                 }
             }
             Some("thinking_delta") => {
-                let delta = text(delta.thinking);
+                let delta = text_or_empty(delta.thinking);
                 self.thinking.push_str(&delta);
                 if !delta.is_empty() {
                     out.push(Event::Reasoning { delta });
@@ -187,9 +191,9 @@ impl Block {
             }
             Some("signature_delta") => {
                 let signature = self.signature.get_or_insert_default();
-                signature.push_str(&text(delta.signature));
+                signature.push_str(&text_or_empty(delta.signature));
             }
-            Some("input_json_delta") => self.input.push_str(&text(delta.partial_json)),
+            Some("input_json_delta") => self.input.push_str(&text_or_empty(delta.partial_json)),
             Some("citations_delta") => {
                 let citation = delta.citation.map(|raw| raw.to_owned().into());
                 self.citations.extend(citation);
@@ -246,7 +250,7 @@ mod tests {
         for frame in frames {
             assembler.take(&options, frame, &mut out).unwrap();
         }
-        assembler.answer(&mut CallIds::after(0)).unwrap()
+        assembler.answer(&mut CallIds::after(&[])).unwrap()
     }
 
     #[test]

@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 
 use super::call_deltas::{CallDelta, Calls, PartialCall};
 use super::content::{Parts, content};
-use super::openai::{arguments, finish, text_of, usage};
+use super::openai::{finish, usage};
+use super::text::text_of;
 use super::{Answer, Call, CallIds, Flow, replayed, streamed};
 use crate::client::event::Event;
 use crate::client::options::Options;
@@ -14,6 +15,7 @@ use crate::client::result::Usage;
 use crate::error::Result;
 use crate::json::{self, Json};
 use crate::style::Style;
+use crate::tool::Arguments;
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -74,15 +76,11 @@ impl Assembler {
     pub(super) fn take(
         &mut self,
         options: &Options,
-        name: &str,
         data: &str,
         out: &mut Vec<Event>,
     ) -> Result<Flow, Failure> {
         if data.trim_end() == "[DONE]" {
             return Ok(Flow::End);
-        }
-        if name == "error" {
-            return Err(provider_error::from_object(options, data));
         }
         let chunk: Chunk<'_> = serde_json::from_str(data).map_err(|e| {
             malformed(
@@ -172,7 +170,7 @@ impl Assembler {
             .map(|call| Call {
                 id: call.id.clone(),
                 name: call.name.clone(),
-                args: arguments(&call.arguments),
+                args: Arguments::from_text(&call.arguments),
             })
             .collect();
         let refusal = (!self.refusal.is_empty()).then_some(self.refusal);

@@ -8,7 +8,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::openai::text_of;
+use super::text::text_or_empty;
 use crate::json::{self, Json};
 
 /// One element of `delta.tool_calls`. Null and absent mean the same.
@@ -52,16 +52,14 @@ pub(super) struct Calls(Vec<PartialCall>);
 
 impl Calls {
     pub(super) fn take(&mut self, delta: &CallDelta<'_>) {
-        let text =
-            |raw: Option<&'_ RawValue>| raw.map(|r| text_of(r).into_owned()).unwrap_or_default();
         let function = delta.function.as_ref();
         let piece = Piece {
             index: delta.index.and_then(|raw| raw.get().parse().ok()),
-            id: text(delta.id),
+            id: text_or_empty(delta.id),
             typed: delta.kind.is_some(),
-            name: text(function.and_then(|f| f.name)),
+            name: text_or_empty(function.and_then(|f| f.name)),
             // Some servers send the object itself instead of its text.
-            arguments: text(function.and_then(|f| f.arguments)),
+            arguments: text_or_empty(function.and_then(|f| f.arguments)),
         };
         let at = self.place(&piece);
         let call = &mut self.0[at];

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
-use super::openai::text_of;
+use super::text::{is_list, text_of};
 use crate::json::Json;
 
 /// What a reader sees of it.
@@ -114,10 +114,6 @@ impl Serialize for Parts {
         }
         list.end()
     }
-}
-
-fn is_list(raw: &RawValue) -> bool {
-    raw.get().starts_with('[')
 }
 
 fn parts(raw: &RawValue) -> Vec<Part> {

@@ -10,6 +10,7 @@ mod call_deltas;
 mod content;
 mod openai;
 mod parts;
+mod text;
 mod translate;
 
 pub(crate) use address::{base_url, endpoint, headers};
@@ -18,7 +19,7 @@ pub(crate) use translate::translate;
 
 use super::event::Event;
 use super::options::Options;
-use super::provider_error::{Failure, malformed};
+use super::provider_error::{self, Failure, malformed};
 use super::result::Usage;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::{self, Json};
@@ -68,13 +69,19 @@ pub(crate) struct CallResult<'a> {
     pub result: &'a ToolResult,
 }
 
-/// Makes ids for calls that came without one; unique within a conversation because each call adds at least one message.
+/// Makes ids for calls that came without one, each once in a conversation.
 #[derive(Debug)]
-pub(crate) struct CallIds(usize);
+pub(crate) struct CallIds(u64);
 
 impl CallIds {
-    pub(crate) fn after(messages: usize) -> Self {
-        CallIds(messages)
+    /// Goes on behind the ids that the transcript may hold already: results of several calls can be one message, so its
+    /// length alone does not tell.
+    pub(crate) fn after(messages: &[Json]) -> Self {
+        let made = messages
+            .iter()
+            .filter_map(|message| largest_id(message.get()));
+        let before = messages.len().saturating_sub(1) as u64;
+        CallIds(made.fold(before, u64::max))
     }
 
     fn make(&mut self) -> String {
@@ -91,6 +98,15 @@ impl CallIds {
             }
         }
     }
+}
+
+/// The largest N of `"call_N"` in a message. Ids of others may look like ours; a number no conversation reaches is theirs.
+fn largest_id(message: &str) -> Option<u64> {
+    let numbers = message.split("\"call_").skip(1).filter_map(|rest| {
+        let (number, _) = rest.split_once('"')?;
+        number.parse::<u32>().ok()
+    });
+    numbers.max().map(u64::from)
 }
 
 /// The user message of a prompt.
@@ -173,8 +189,11 @@ impl Assembler {
         if data.is_empty() || data.starts_with(':') {
             return Ok(Flow::More);
         }
+        if name == "error" {
+            return Err(provider_error::from_object(options, data));
+        }
         match self {
-            Assembler::OpenAi(assembler) => assembler.take(options, name, data, out),
+            Assembler::OpenAi(assembler) => assembler.take(options, data, out),
             Assembler::Anthropic(assembler) => assembler.take(options, data, out),
         }
     }
@@ -214,7 +233,7 @@ fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
     serde_json::from_str(text).map_err(|e| {
         Error::new(
             ErrorCode::InvalidResponse,
-            format!("a message is not what the protocol promises: {e}"),
+            provider_error::short(&format!("a message is not what the protocol promises: {e}")),
         )
     })
 }
@@ -222,4 +241,39 @@ fn read<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T> {
 /// The text of the arguments as it is replayed: always one JSON object, whatever came.
 fn replayed(args: &Result<Arguments, BadArguments>) -> &str {
     args.as_ref().map_or("{}", |args| args.raw().get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::options::tests::options;
+
+    #[test]
+    fn an_id_is_made_once_in_a_conversation() {
+        let transcript: Vec<Json> = [
+            r#"{"role":"user","content":"hi"}"#,
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"call_1"},{"type":"tool_use","id":"call_2"},{"type":"tool_use","id":"call_7"}]}"#,
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_18446744073709551615"}]}"#,
+        ]
+        .map(|message| json::parse(message).unwrap())
+        .into();
+        let mut ids = ["", "a", "a"].map(str::to_owned);
+        CallIds::after(&transcript).complete(&mut ids);
+        assert_eq!(ids, ["call_8", "a", "call_9"]);
+    }
+
+    #[test]
+    fn an_error_event_is_an_error_in_either_style_and_form() {
+        for style in [Style::OpenAi, Style::Anthropic] {
+            for (name, data) in [
+                ("error", r#"{"message":"no"}"#),
+                ("", r#"{"error":{"message":"no"}}"#),
+            ] {
+                let options = options(style);
+                let taken = Assembler::new(style).take(&options, name, data, &mut Vec::new());
+                let error = taken.unwrap_err().error;
+                assert_eq!(error.record().message, "error: no", "{style} {name:?}");
+            }
+        }
+    }
 }

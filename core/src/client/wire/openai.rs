@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::content::content;
+use super::text::{text_of, text_or_empty};
 use super::{Answer, Call, CallIds, CallResult, Finish, parts, read};
 use crate::client::options::Options;
 use crate::client::provider_error::{self, Failure, malformed};
@@ -13,7 +14,7 @@ use crate::client::result::Usage;
 use crate::error::Result;
 use crate::json::{self, Json};
 use crate::style::Style;
-use crate::tool::{Arguments, BadArguments, ContentPart};
+use crate::tool::{Arguments, ContentPart};
 
 #[derive(Deserialize)]
 struct Completion<'a> {
@@ -106,17 +107,12 @@ pub(super) fn read_answer(
 
 fn call(raw: &ToolCall<'_>) -> Call {
     let function = raw.function.as_ref();
-    let text = |raw: Option<&RawValue>| raw.map(|r| text_of(r).into_owned()).unwrap_or_default();
     Call {
-        id: text(raw.id),
-        name: text(function.and_then(|f| f.name)),
-        args: arguments(&text(function.and_then(|f| f.arguments))),
+        id: text_or_empty(raw.id),
+        name: text_or_empty(function.and_then(|f| f.name)),
+        // Some servers send the object itself instead of its text.
+        args: Arguments::from_text(&text_or_empty(function.and_then(|f| f.arguments))),
     }
-}
-
-/// The arguments of a call whose argument text, or object, is this.
-pub(super) fn arguments(text: &str) -> Result<Arguments, BadArguments> {
-    Arguments::from_text(text)
 }
 
 /// The message as it came. What a server would refuse to take back is repaired, and nothing else: `content` missing, an id
@@ -226,17 +222,6 @@ pub(super) fn block_or_description(style: Style, part: &ContentPart) -> Result<J
     parts::block(style, part).or_else(|_| parts::text_block(&format!("[{}]", part.describe())))
 }
 
-/// A JSON string's text; the text of any other value as it stands; nothing for null.
-pub(super) fn text_of(raw: &RawValue) -> Cow<'_, str> {
-    let text = raw.get();
-    match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
-        Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
-        Some(_) => Cow::Owned(serde_json::from_str(text).unwrap_or_default()),
-        None if text == "null" => Cow::Borrowed(""),
-        None => Cow::Borrowed(text),
-    }
-}
-
 pub(super) fn finish(reason: Option<&str>) -> Finish {
     match reason {
         Some("length" | "max_tokens") => Finish::Length,
@@ -276,6 +261,11 @@ pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     })
 }
 
+/// Whether messages of this role are system prompts.
+pub(super) fn is_system_role(role: &str) -> bool {
+    matches!(role, "system" | "developer")
+}
+
 /// Whether a message is the system prompt.
 pub(crate) fn is_system(message: &RawValue) -> bool {
     #[derive(Deserialize)]
@@ -286,7 +276,7 @@ pub(crate) fn is_system(message: &RawValue) -> bool {
     serde_json::from_str::<Peek<'_>>(message.get())
         .ok()
         .and_then(|peek| peek.role.map(text_of))
-        .is_some_and(|role| matches!(role.as_ref(), "system" | "developer"))
+        .is_some_and(|role| is_system_role(&role))
 }
 
 /// The system prompt as the first message.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::openai::text_of;
 use super::parts::text_block;
 use super::read;
+use super::text::{is_list, text_of, text_or_empty as text};
 use crate::error::Result;
 use crate::json::{self, Json};
 use crate::style::Style;
@@ -73,14 +73,6 @@ fn written(role: &str, content: Json) -> Result<Json> {
         content,
         tool_calls,
     })
-}
-
-fn text(raw: Option<&RawValue>) -> String {
-    raw.map(|raw| text_of(raw).into_owned()).unwrap_or_default()
-}
-
-fn is_list(raw: &RawValue) -> bool {
-    raw.get().starts_with('[')
 }
 
 /// Neighbouring results become one message when the body is arranged.
