@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod clock;
 pub mod counters;
 pub mod error;
 pub mod http;

@@ -13,12 +13,15 @@ use super::provider_error::{self, Failure, malformed, named};
 use super::retry::{self, Next};
 use super::sse::Decoder;
 use super::wire::{self, Answer, Assembler, CallIds, Flow};
+use crate::clock::later;
 use crate::error::{Error, ErrorCode, Result};
 use crate::http::{HttpRequest, HttpResponse};
 use crate::log::LogLevel;
 
 /// Largest answer in one piece.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// Largest stream: an event of a few hundred bytes may bring one letter.
+const MAX_STREAM_BYTES: usize = 512 * 1024 * 1024;
 /// How long the end of a finished stream may take.
 const RELEASE_GRACE: Duration = Duration::from_millis(20);
 /// How much of an error's body is read.
@@ -119,7 +122,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn run(&mut self, body: Bytes, ids: &mut CallIds) -> Result<Answer, Failure> {
         let options = self.options;
-        let first_byte = Instant::now() + options.first_byte_timeout;
+        let first_byte = later(Instant::now(), options.first_byte_timeout);
         let request = HttpRequest {
             method: "POST",
             url: options.endpoint.clone(),
@@ -140,6 +143,10 @@ impl Attempt<'_> {
             options,
             pieces: response.body,
             first_byte: Some(first_byte),
+            room: match form {
+                Form::Stream => MAX_STREAM_BYTES,
+                Form::Whole | Form::Page => MAX_ANSWER_BYTES,
+            },
         };
         if !(200..300).contains(&status) {
             let said = body.head(MAX_ERROR_BYTES).await;
@@ -264,6 +271,8 @@ struct Body<'a> {
     pieces: BoxStream<'static, Result<Bytes>>,
     /// Until when the first byte must come; `None` once it has.
     first_byte: Option<Instant>,
+    /// How many more bytes may come.
+    room: usize,
 }
 
 impl Body<'_> {
@@ -272,27 +281,31 @@ impl Body<'_> {
         let beginning = self.first_byte.is_some();
         let until = match self.first_byte {
             Some(until) => until,
-            None => Instant::now() + options.idle_timeout,
+            None => later(Instant::now(), options.idle_timeout),
         };
         let piece = tokio::time::timeout_at(until, self.pieces.next())
             .await
             .map_err(|_| silence(options, beginning))?;
         self.first_byte = None;
-        piece
-            .transpose()
-            .map_err(|error| Failure::fatal(named(options.style, error)))
+        let Some(piece) = piece else { return Ok(None) };
+        let piece = piece.map_err(|error| Failure {
+            retry: beginning && error.code() == ErrorCode::ConnectionFailed,
+            error: named(options.style, error),
+            wait: None,
+        })?;
+        match self.room.checked_sub(piece.len()) {
+            Some(room) => self.room = room,
+            None => {
+                let error = Error::new(ErrorCode::LimitExceeded, "the answer is too large");
+                return Err(Failure::fatal(named(options.style, error)));
+            }
+        }
+        Ok(Some(piece))
     }
 
     async fn whole(&mut self) -> Result<Vec<u8>, Failure> {
         let mut whole = Vec::new();
         while let Some(piece) = self.next().await? {
-            if whole.len() + piece.len() > MAX_ANSWER_BYTES {
-                let error = Error::new(
-                    ErrorCode::LimitExceeded,
-                    format!("the answer is larger than {MAX_ANSWER_BYTES} bytes"),
-                );
-                return Err(Failure::fatal(named(self.options.style, error)));
-            }
             whole.extend_from_slice(&piece);
         }
         Ok(whole)
@@ -333,9 +346,9 @@ fn silence(options: &Options, beginning: bool) -> Failure {
     }
 }
 
-/// A connection that breaks in the middle of a stream is a stream without its end.
+/// A connection that breaks in the middle of a stream is a stream without its end. One that breaks before is tried again.
 fn interrupted(options: &Options, failure: Failure) -> Failure {
-    if failure.error.code() != ErrorCode::ConnectionFailed {
+    if failure.retry || failure.error.code() != ErrorCode::ConnectionFailed {
         return failure;
     }
     let error = Error::new(
@@ -343,4 +356,77 @@ fn interrupted(options: &Options, failure: Failure) -> Failure {
         "the connection broke before the answer ended",
     );
     Failure::fatal(named(options.style, error).because(&failure.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Client;
+    use crate::client::options::tests::options;
+    use crate::http::HttpTransport;
+    use crate::style::Style;
+    use futures_util::stream;
+    use std::sync::{Arc, Mutex};
+
+    const ANSWER: &str = r#"{"choices":[{"message":{"role":"assistant","content":"yes"}}]}"#;
+
+    /// Answers 200 with these bodies, one after the other.
+    struct Answers(Mutex<Vec<Result<Bytes>>>);
+
+    #[async_trait::async_trait]
+    impl HttpTransport for Answers {
+        async fn send(&self, _: HttpRequest) -> Result<HttpResponse> {
+            let body = self.0.lock().unwrap().remove(0);
+            Ok(HttpResponse {
+                status: 200,
+                headers: Vec::new(),
+                body: stream::iter([body]).boxed(),
+            })
+        }
+    }
+
+    fn client(bodies: Vec<Result<Bytes>>) -> crate::ClientBuilder {
+        Client::builder("http://127.0.0.1:9", Style::OpenAi, "m")
+            .http_transport(Arc::new(Answers(Mutex::new(bodies))))
+            .retry_base(Duration::ZERO)
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_silence_may_be_as_long_as_the_clock_cannot_tell() {
+        let client = client(vec![Ok(ANSWER.into())])
+            .first_byte_timeout(Duration::MAX)
+            .idle_timeout(Duration::MAX);
+        let result = client.build().unwrap().run("hi").await.unwrap();
+        assert_eq!(result.text, "yes");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_behind_the_headers_is_tried_again() {
+        let broken = Err(Error::new(ErrorCode::ConnectionFailed, "reset"));
+        let client = client(vec![broken, Ok(ANSWER.into())]).build().unwrap();
+        let result = client.run("hi").await.unwrap();
+        assert_eq!(result.text, "yes");
+    }
+
+    #[tokio::test]
+    async fn a_stream_without_end_has_an_end() {
+        let options = options(Style::OpenAi);
+        let piece = Bytes::from(vec![b' '; 1024 * 1024]);
+        let pieces = stream::iter(std::iter::repeat_n(Ok(piece), 1000)).boxed();
+        let mut body = Body {
+            options: &options,
+            pieces,
+            first_byte: None,
+            room: MAX_STREAM_BYTES,
+        };
+        let mut read = 0;
+        let failure = loop {
+            match body.next().await {
+                Ok(piece) => read += piece.unwrap().len(),
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!(read, MAX_STREAM_BYTES);
+        assert_eq!(failure.error.code(), ErrorCode::LimitExceeded);
+    }
 }

@@ -109,7 +109,8 @@ pub(crate) fn from_object(options: &Options, text: &str) -> Failure {
 pub(crate) fn malformed(style: Style, what: impl Into<String>) -> Failure {
     Failure::fatal(named(
         style,
-        Error::new(ErrorCode::InvalidResponse, what.into()),
+        // A reader's reason may quote what it read, however long that is.
+        Error::new(ErrorCode::InvalidResponse, short(&what.into())),
     ))
 }
 
@@ -215,7 +216,8 @@ fn plain_text(body: &[u8]) -> Option<String> {
     (!text.is_empty() && !text.starts_with('<')).then(|| text.to_owned())
 }
 
-fn short(text: &str) -> String {
+/// At most [`MAX_MESSAGE`] characters.
+pub(crate) fn short(text: &str) -> String {
     match text.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

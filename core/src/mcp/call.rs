@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::codec::{RawArguments, result_text};
 use super::connection::{Connection, RequestError, answered};
+use crate::clock::later;
 use crate::error::{Error, ErrorCode};
 use crate::tool::Arguments;
 
@@ -92,12 +93,6 @@ fn ran_out(budget: Budget, silent: bool) -> Error {
         format!("the call took longer than {} ms", budget.total.as_millis())
     };
     Error::new(ErrorCode::Timeout, message)
-}
-
-/// A far moment where the sum would be none.
-fn later(from: Instant, wait: Duration) -> Instant {
-    from.checked_add(wait)
-        .unwrap_or_else(|| from + Duration::from_secs(60 * 60 * 24 * 365))
 }
 
 /// A request without an answer yet. Dropped in that state, it tells the server that nobody waits any more.
