@@ -32,11 +32,48 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|e| {
         let path = e.path().to_string();
-        let error = Error::new(ErrorCode::InvalidArgument, e.inner().to_string());
+        let error = Error::new(
+            ErrorCode::InvalidArgument,
+            without_text(&e.inner().to_string()),
+        );
         if path == "." { error } else { error.at(path) }
     })?;
     reader
         .end()
         .map_err(|e| Error::new(ErrorCode::InvalidArgument, e.to_string()))?;
     Ok(value)
+}
+
+/// A reader's message without the text that it quotes: a header in the wrong place is still a secret.
+fn without_text(message: &str) -> String {
+    let quoted = message.split_once("string \"").and_then(|(before, rest)| {
+        rest.rsplit_once("\", expected ")
+            .map(|(_, after)| (before, after))
+    });
+    match quoted {
+        Some((before, after)) => format!("{before}string, expected {after}"),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Options {
+        #[serde(rename = "headers")]
+        _headers: BTreeMap<String, String>,
+    }
+
+    #[test]
+    fn an_error_names_the_place_and_does_not_quote_the_text() {
+        let text = r#"{"headers":"Bearer sk-1\", expected x"}"#;
+        let error = decode::<Options>(text).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "invalid_argument: headers: invalid type: string, expected a map at line 1 column 38"
+        );
+    }
 }
