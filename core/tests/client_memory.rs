@@ -210,3 +210,34 @@ async fn a_first_turn_that_runs_out_of_time_is_not_saved() {
     let stored = client.conversation_store().get("x").await.unwrap();
     assert_eq!(stored, None);
 }
+
+#[tokio::test]
+async fn an_empty_prompt_needs_something_to_continue() {
+    let client = toolspan::Client::builder("http://127.0.0.1:9", Style::OpenAi, "m")
+        .retries(0)
+        .build()
+        .unwrap();
+    let error = client.ask("").id("new").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "invalid_argument: prompt: must not be empty without a history"
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_that_somebody_else_begins_meanwhile_is_not_overwritten() {
+    let llm = Scenario::llm("openai", json!([{"gate": "answer", "text": "1"}])).await;
+    let dir = tempfile::tempdir().unwrap();
+    let client = llm.client(Style::OpenAi);
+    let client = client.store(Arc::new(FileStore::new(dir.path())));
+    let client = client.build().unwrap();
+    let ours = tokio::spawn(client.ask("hi").id("x").into_future());
+    llm.wait(json!({"llm": "main", "requests": 1})).await;
+    let theirs = Transcript::new(Some(Style::OpenAi), Vec::new());
+    let store = FileStore::new(dir.path());
+    store.save("x", theirs.clone()).await.unwrap();
+    llm.open("answer").await;
+    let error = ours.await.unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::StoreConflict);
+    assert_eq!(store.get("x").await, Ok(Some(theirs)));
+}

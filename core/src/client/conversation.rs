@@ -2,8 +2,9 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use super::Client;
 use super::run::{Prompt, Run, StreamRun};
-use super::{Client, wire};
+use super::session::in_style;
 use crate::error::Result;
 use crate::json::Json;
 use crate::store::Transcript;
@@ -69,10 +70,7 @@ impl Conversation {
         let options = &self.client.0.options;
         match options.store.get(&self.id).await? {
             None => Ok(Vec::new()),
-            Some(stored) if stored.style.is_none_or(|style| style == options.style) => {
-                Ok(stored.messages)
-            }
-            Some(stored) => wire::translate(&stored.messages, options.style),
+            Some(stored) => in_style(&stored, options.style),
         }
     }
 

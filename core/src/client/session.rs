@@ -84,6 +84,12 @@ async fn run_plan(plan: Plan, emitter: &Emitter, progress: &mut Progress) -> Res
     } = loaded.unwrap_or_default();
     let model = plan.model.as_ref().unwrap_or(&options.model);
     let messages = opening(options.style, &plan, history)?;
+    if in_time && messages.is_empty() {
+        return Err(Error::argument(
+            "prompt",
+            "must not be empty without a history",
+        ));
+    }
     let mut state = State::new(options.style, messages, model.clone());
 
     let cx = Cx {
@@ -217,19 +223,23 @@ async fn load(client: &Inner, plan: &Plan) -> Result<Loaded> {
     };
     let lock = client.locks.lock(id).await;
     let before = client.options.store.get(id).await?;
-    let style = client.options.style;
     let messages = match &before {
         None => Vec::new(),
-        Some(stored) if stored.style.is_none_or(|stored| stored == style) => {
-            stored.messages.clone()
-        }
-        Some(stored) => wire::translate(&stored.messages, style)?,
+        Some(stored) => in_style(stored, client.options.style)?,
     };
     Ok(Loaded {
         before,
         messages,
         lock: Some(lock),
     })
+}
+
+/// The messages of a stored conversation in the dialect of the client.
+pub(super) fn in_style(stored: &Transcript, style: Style) -> Result<Vec<Json>> {
+    match stored.style {
+        Some(other) if other != style => wire::translate(&stored.messages, style),
+        _ => Ok(stored.messages.clone()),
+    }
 }
 
 async fn save(
@@ -242,7 +252,7 @@ async fn save(
     let messages = messages.to_vec();
     let transcript = match before {
         Some(before) => before.replaced(style, messages),
-        None => Transcript::new(Some(style), messages),
+        None => Transcript::first(style, messages),
     };
     client.options.store.save(id, transcript).await
 }
@@ -251,11 +261,6 @@ async fn save(
 fn opening(style: Style, plan: &Plan, mut messages: Vec<Json>) -> Result<Vec<Json>> {
     if !plan.prompt.0.is_empty() {
         messages.push(wire::user_message(style, &plan.prompt.0)?);
-    } else if plan.history.is_empty() && plan.conversation.is_none() {
-        return Err(Error::argument(
-            "prompt",
-            "must not be empty without a history",
-        ));
     }
     Ok(messages)
 }

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::transcript::State;
 use super::{ConversationStore, Revision, Transcript, check_id};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -105,8 +106,9 @@ impl Replacement {
     fn replace(&self) -> Result<()> {
         let _lock = lock(&self.dir).map_err(|e| failed("lock", &self.dir, &e))?;
         if let Some(from) = self.from {
-            let now = read(&self.path)?.map(|bytes| revision(&bytes));
-            if now != Some(from) {
+            let now = read(&self.path)?;
+            let now = now.map_or(Revision(State::Nothing), |bytes| revision(&bytes));
+            if now != from {
                 let name = name(&self.path);
                 return Err(Error::new(
                     ErrorCode::StoreConflict,
@@ -155,7 +157,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 }
 
 fn revision(bytes: &[u8]) -> Revision {
-    Revision(Sha256::digest(bytes).into())
+    Revision(State::Digest(Sha256::digest(bytes).into()))
 }
 
 /// The lock of the directory, held until dropped; `None` where the file system has no locks.
@@ -293,6 +295,17 @@ mod tests {
         );
         assert_eq!(ours.get("a").await, Ok(Some(say("two"))));
         assert_eq!(names(dir.path()), [".lock", "a.json"]);
+    }
+
+    #[tokio::test]
+    async fn two_beginnings_of_one_conversation_are_a_conflict() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (FileStore::new(dir.path()), FileStore::new(dir.path()));
+        let first = |text| Transcript::first(Style::OpenAi, say(text).messages);
+        theirs.save("a", first("theirs")).await.unwrap();
+        let error = ours.save("a", first("ours")).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::StoreConflict);
+        assert_eq!(ours.get("a").await, Ok(Some(say("theirs"))));
     }
 
     #[tokio::test]

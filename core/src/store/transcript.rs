@@ -26,7 +26,15 @@ pub struct Transcript {
 
 /// A mark of the stored state that a transcript was read from. Only the store that made it can read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Revision(pub(super) [u8; 32]);
+pub struct Revision(pub(super) State);
+
+/// What was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Nothing,
+    /// Something with this digest.
+    Digest([u8; 32]),
+}
 
 impl Transcript {
     /// Version of the envelope that this library writes, and the newest that it reads.
@@ -38,6 +46,16 @@ impl Transcript {
             style,
             messages,
             revision: None,
+        }
+    }
+
+    /// The beginning of a conversation that the store did not have. Saving it can notice that somebody else has begun it
+    /// meanwhile.
+    pub fn first(style: Style, messages: Vec<Json>) -> Self {
+        Transcript {
+            style: Some(style),
+            messages,
+            revision: Some(Revision(State::Nothing)),
         }
     }
 
@@ -80,9 +98,9 @@ impl Transcript {
 /// Two transcripts are equal when a reader cannot tell them apart.
 impl PartialEq for Transcript {
     fn eq(&self, other: &Self) -> bool {
-        let texts = |t: &Transcript| t.messages.iter().map(|m| m.get().to_owned()).collect();
-        let (ours, theirs): (Vec<String>, Vec<String>) = (texts(self), texts(other));
-        self.style == other.style && ours == theirs
+        let ours = self.messages.iter().map(|m| m.get());
+        let theirs = other.messages.iter().map(|m| m.get());
+        self.style == other.style && ours.eq(theirs)
     }
 }
 
