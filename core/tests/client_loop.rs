@@ -360,7 +360,7 @@ async fn metrics_tell_requests_tools_and_the_run() {
         .toolkit(&toolkit([echo("t")]).await)
         .await
         .unwrap_err();
-    let seen: Vec<String> = events
+    let mut seen: Vec<String> = events
         .lock()
         .unwrap()
         .iter()
@@ -386,14 +386,49 @@ async fn metrics_tell_requests_tools_and_the_run() {
             } => format!("run {turns} {tool_calls} {total_tokens} {error:?}"),
         })
         .collect();
+    // Calls run at the same time, so either may end first.
+    seen[1..3].sort();
     assert_eq!(
         seen,
         [
             "llm m Ok 10",
-            "tool t Some(Native) false",
             "tool gone None true",
+            "tool t Some(Native) false",
             "llm m Error 0",
             "run 1 2 15 Some(ProviderRejected)",
         ]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_that_compute_without_a_pause_run_side_by_side() {
+    let calls =
+        json!([{"id": "c1", "name": "a", "args": {}}, {"id": "c2", "name": "b", "args": {}}]);
+    let llm = Scenario::llm("openai", json!([{"calls": calls}, {"text": "ok"}])).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    // Each blocks its thread until the other one is there too.
+    let (to_a, at_a) = std::sync::mpsc::sync_channel::<()>(1);
+    let (to_b, at_b) = std::sync::mpsc::sync_channel::<()>(1);
+    let meet =
+        |name, tell: std::sync::mpsc::SyncSender<()>, hear: std::sync::mpsc::Receiver<()>| {
+            let hear = std::sync::Mutex::new(hear);
+            let ends = Arc::new((tell, hear));
+            tool(name, move |_, _| {
+                let ends = ends.clone();
+                async move {
+                    ends.0.send(()).unwrap();
+                    let hear = ends.1.lock().unwrap();
+                    hear.recv_timeout(Duration::from_secs(10))
+                        .map_or("alone", |()| "met")
+                }
+            })
+        };
+    let tools = toolkit([meet("a", to_b, at_a), meet("b", to_a, at_b)]).await;
+    let result = client.run("hi").toolkit(&tools).await.unwrap();
+    let outputs: Vec<_> = result
+        .tool_calls
+        .iter()
+        .map(|c| c.output.as_str())
+        .collect();
+    assert_eq!(outputs, ["met", "met"]);
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::sync::Arc;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Where a tool comes from. A closed list; it grows with the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +85,9 @@ impl Tool {
     /// A function of the program as a tool (SPEC 6). `input_schema` is a JSON Schema object; what the function returns
     /// is turned into a result by [`IntoToolResult`].
     ///
+    /// Each call is a task of its own on the tokio runtime and is aborted when nobody waits for it any more; `tokio`'s task-local
+    /// values of the caller are not there.
+    ///
     /// ```
     /// # use toolspan::Tool;
     /// # use serde_json::json;
@@ -117,7 +121,7 @@ impl Tool {
         )
     }
 
-    /// A tool of the program with its own [`Execute`].
+    /// A tool of the program with its own [`Execute`], which is polled by the task that runs the loop.
     pub fn native(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -174,11 +178,21 @@ struct Function<F>(F);
 impl<F, Fut> Execute for Function<F>
 where
     F: Fn(Arguments, ToolContext) -> Fut + Send + Sync,
-    Fut: Future + Send,
+    Fut: Future + Send + 'static,
     Fut::Output: IntoToolResult,
 {
+    /// In a task of its own: the calls of a turn then use several cores, and a function that computes without a pause does
+    /// not keep its run from hearing of a cancel or a deadline.
     async fn execute(&self, arguments: Arguments, context: ToolContext) -> ToolResult {
-        (self.0)(arguments, context).await.into_tool_result()
+        let call = (self.0)(arguments, context);
+        let task = tokio::spawn(async move { call.await.into_tool_result() });
+        match AbortOnDropHandle::new(task).await {
+            Ok(result) => result,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => ToolResult::error("the call was cancelled"),
+            },
+        }
     }
 }
 
