@@ -28,7 +28,6 @@ impl Counters {
         Counted::new(self.clone(), |cells| &cells.toolkits)
     }
 
-    #[allow(dead_code, reason = "counted by the MCP source")]
     pub(crate) fn server(&self) -> Counted {
         Counted::new(self.clone(), |cells| &cells.servers)
     }

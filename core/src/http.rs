@@ -56,7 +56,8 @@ impl HttpResponse {
     }
 }
 
-/// Sends LLM requests. Errors are `connection_failed` (nothing was answered) and carry no URL and no header.
+/// Sends LLM requests. An error is `connection_failed` when nothing was answered, which is tried again, and whatever the
+/// transport says otherwise. None carries a URL or a header.
 #[async_trait]
 pub trait HttpTransport: Send + Sync {
     /// Sends the request and returns when the status line and headers are there. Dropping the future aborts it.

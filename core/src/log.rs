@@ -38,7 +38,7 @@ pub struct LogRecord {
 /// Where records go. Called from the library's tasks; must not block.
 pub type LogSink = Arc<dyn Fn(LogRecord) + Send + Sync>;
 
-/// A handle that parts of the library log through. Without a sink a record costs one comparison.
+/// A handle that parts of the library log through. Without a sink no message is written.
 #[derive(Clone, Default)]
 pub struct Logger {
     sink: Option<(LogSink, LogLevel)>,

@@ -13,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::config::RemoteTransport;
-use super::connection::{Connection, Ending, Life, Watched, handshake_error, process_ended};
+use super::connection::{
+    Connection, Ending, Life, Watched, connection_closed, handshake_error, process_ended,
+};
 use super::handler::{Handler, Progress};
 use super::http::HttpClient;
 use super::list::{ListedTool, list_tools};
@@ -23,7 +25,7 @@ use super::reached::Reached;
 use super::sse::SseTransport;
 use super::stdio::{Pipe, StdioTransport};
 use crate::counters::Counters;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::log::Logger;
 
 /// What every connection of one server has in common.
@@ -120,7 +122,7 @@ async fn local(
                     let status = process.exit_within(Duration::from_millis(250)).await;
                     Err(process_ended(status))
                 }
-                (error, _) => Err(error.unwrap_or_else(no_session)),
+                (error, _) => Err(error.unwrap_or_else(connection_closed)),
             },
         }
     });
@@ -206,7 +208,7 @@ async fn greet_http(
     let misfit = misfit.get().cloned();
     let error = handshake_error(&refusal)
         .or_else(|| misfit.clone())
-        .unwrap_or_else(no_session);
+        .unwrap_or_else(connection_closed);
     if misfit.is_none() {
         return Err(error);
     }
@@ -246,7 +248,7 @@ async fn greet_sse(
 ) -> Result<(Running, Arc<Life>)> {
     handshake(around, &ending.stop, transport, with_initialize())
         .await
-        .map_err(|e| handshake_error(&e).unwrap_or_else(no_session))
+        .map_err(|e| handshake_error(&e).unwrap_or_else(connection_closed))
 }
 
 fn with_initialize() -> ClientLifecycleMode {
@@ -257,13 +259,6 @@ fn without_initialize() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
     }
-}
-
-fn no_session() -> Error {
-    Error::new(
-        ErrorCode::ConnectionFailed,
-        "the server closed the connection",
-    )
 }
 
 async fn handshake<T>(

@@ -187,7 +187,8 @@ impl Connection {
     }
 }
 
-fn connection_closed() -> Error {
+/// The error for a session whose transport just ended.
+pub(super) fn connection_closed() -> Error {
     Error::new(
         ErrorCode::ConnectionFailed,
         "the server closed the connection",

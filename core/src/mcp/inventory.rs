@@ -15,7 +15,7 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::log::Logger;
 use crate::tool::complete_schema;
-use crate::tool::name::Namer;
+use crate::tool::name::{self, Namer};
 
 /// Options of [`list_mcp_tools`].
 #[derive(Clone, Debug, Default)]
@@ -83,11 +83,8 @@ fn described(server: &LoadedServer, namer: &mut Namer) -> Vec<InventoryTool> {
         .tools
         .iter()
         .map(|tool| {
-            let identity = format!("{}/{}", server.id, tool.original);
-            let wish = match server.expose {
-                Expose::Prefixed => format!("{}_{}", server.id, tool.original),
-                Expose::Original => tool.original.clone(),
-            };
+            let bare = server.expose == Expose::Original;
+            let (wish, identity) = name::wish(&server.id, &tool.original, bare);
             InventoryTool {
                 name: tool.original.clone(),
                 exposed_name: namer.assign(&wish, &identity).name,

@@ -24,6 +24,16 @@ pub fn is_valid(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_LEN && sanitize(name) == name
 }
 
+/// The name that a tool of a server gets when nobody else wants it, and its identity. `bare` leaves the server out.
+pub(crate) fn wish(server: &str, original: &str, bare: bool) -> (String, String) {
+    let wish = if bare {
+        sanitize(original)
+    } else {
+        format!("{}_{}", sanitize(server), sanitize(original))
+    };
+    (wish, format!("{server}/{original}"))
+}
+
 /// Hands out names: the first wish gets the plain name, a later equal wish a suffix made of its identity.
 #[derive(Debug, Default)]
 pub struct Namer {

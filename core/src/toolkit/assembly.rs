@@ -20,16 +20,6 @@ pub(crate) struct Unnamed {
     pub run: Arc<dyn Execute>,
 }
 
-/// The name a tool of a server gets when nobody else wants it.
-pub(crate) fn exposed_name(server: &str, original: &str, bare: bool) -> (String, String) {
-    let wish = if bare {
-        original.to_owned()
-    } else {
-        format!("{}_{}", name::sanitize(server), name::sanitize(original))
-    };
-    (wish, format!("{server}/{original}"))
-}
-
 /// Names and orders everything. `remote` is in final order already; the program's own tools follow.
 pub(crate) fn assemble(
     remote: Vec<Unnamed>,
@@ -70,7 +60,7 @@ pub(crate) fn assemble(
 }
 
 fn name_remote(namer: &mut Namer, tool: &Unnamed, before: &[Tool], logger: &Logger) -> String {
-    let (wish, identity) = exposed_name(&tool.server, &tool.original, tool.bare);
+    let (wish, identity) = name::wish(&tool.server, &tool.original, tool.bare);
     let named = namer.assign(&wish, &identity);
     if named.collided {
         let plain = name::sanitize(&wish);
