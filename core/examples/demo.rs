@@ -22,7 +22,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }),
         |arguments, _| async move { days(&arguments) },
     );
-    let toolkit = Toolkit::builder().mcp_config(std::env::var("DEMO_MCP")?).tool(days_between).build().await?;
+    let toolkit = Toolkit::builder()
+        .mcp_config(std::env::var("DEMO_MCP")?)
+        .tool(days_between)
+        .build()
+        .await?;
     let client = client()?;
 
     let mut events = client.stream(PROMPT).toolkit(&toolkit).start();
@@ -31,10 +35,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(event) = events.next().await {
         match event? {
             Event::Text { delta } => write!(out, "{delta}")?,
-            Event::ToolCall { name, args, .. } => writeln!(out, "\x1b[36m  * {name} {}\x1b[0m", args.get())?,
+            Event::ToolCall { name, args, .. } => {
+                writeln!(out, "\x1b[36m  * {name} {}\x1b[0m", args.get())?
+            }
             Event::ToolResult { output, .. } => writeln!(out, "\x1b[90m    {output}\x1b[0m")?,
             Event::Done { result } => {
-                writeln!(out, "\n\n\x1b[90m{} turns, {} tokens\x1b[0m", result.turns, result.usage.total_tokens)?;
+                writeln!(
+                    out,
+                    "\n\n\x1b[90m{} turns, {} tokens\x1b[0m",
+                    result.turns, result.usage.total_tokens
+                )?;
                 if let Ok(path) = std::env::var("DEMO_TRANSCRIPT") {
                     std::fs::write(path, serde_json::to_string_pretty(&result.messages)?)?;
                 }
@@ -50,7 +60,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// The real endpoint when there is a key for it, the scripted one otherwise.
 fn client() -> Result<Client, Box<dyn std::error::Error>> {
     let builder = if std::env::var("ANTHROPIC_API_KEY").is_ok() {
-        Client::builder("https://api.anthropic.com", Style::Anthropic, "claude-sonnet-4-5")
+        Client::builder(
+            "https://api.anthropic.com",
+            Style::Anthropic,
+            "claude-sonnet-4-5",
+        )
     } else if std::env::var("OPENAI_API_KEY").is_ok() {
         Client::builder("https://api.openai.com/v1", Style::OpenAi, "gpt-5-mini")
     } else {
@@ -73,8 +87,17 @@ fn days(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
 /// Days since a fixed day of the Gregorian calendar.
 fn day_number(date: &str) -> Result<i64, Box<dyn std::error::Error>> {
     let mut fields = date.splitn(3, '-').map(str::parse::<i64>);
-    let mut next = || fields.next().ok_or("a date looks like 2026-12-24")?.map_err(|e| format!("{date}: {e}"));
+    let mut next = || {
+        fields
+            .next()
+            .ok_or("a date looks like 2026-12-24")?
+            .map_err(|e| format!("{date}: {e}"))
+    };
     let (year, month, day) = (next()?, next()?, next()?);
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     Ok(365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day)
 }
