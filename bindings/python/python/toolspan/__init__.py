@@ -61,11 +61,11 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     # Imported when somebody asks: they cost more than the rest together.
-    if name in ("HttpRequest", "HttpResponse"):
-        from . import _http as module
-    elif name in __all__:
-        from . import _models as module
-    else:
+    from importlib import import_module
+
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(module, name)
+    home = "._http" if name in ("HttpRequest", "HttpResponse") else "._models"
+    value: object = getattr(import_module(home, __name__), name)
+    globals()[name] = value
     return value

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Mapping, cast
 
 from . import _engine
 from ._base import ToolspanError, camel, lazy
+from ._errors import ClosedError
 from ._host import Handler, HostCall, is_async, to_json
 from ._tools import AnyTool, Tool, ToolContext, as_tool
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
+    from collections.abc import Sequence
+
+    from typing_extensions import Self, TypeAlias, Unpack
 
     from . import _models as models
     from ._models import (
         Adapted,
         ClientOptions,
+        ContentPart,
         Counters,
         Event,
         McpTools,
@@ -29,10 +33,11 @@ if TYPE_CHECKING:
         ToolkitOptions,
         ToolResult,
     )
+
+    Prompt: TypeAlias = str | Sequence[ContentPart | Mapping[str, Any]]
 else:
     models = lazy("_models")
 
-Prompt = "str | Sequence[ContentPart | Mapping[str, Any]]"
 #: Events of a stream taken at a time; the reader is at most this many ahead of what it has seen.
 _ITEMS = 64
 
@@ -237,7 +242,7 @@ class Toolkit(_Owner):
 
     def _ref(self) -> dict[str, Any]:
         if self._number is None:
-            raise _engine.ClosedError("the toolkit is closed")
+            raise ClosedError("the toolkit is closed")
         return {"toolkit": self._number}
 
     def _call(self, op: str, **args: Any) -> Any:
@@ -309,7 +314,7 @@ class Client(_Owner):
 
     def _ref(self) -> dict[str, Any]:
         if self._number is None:
-            raise _engine.ClosedError("the client is closed")
+            raise ClosedError("the client is closed")
         return {"client": self._number}
 
     async def __aenter__(self) -> Self:
@@ -379,14 +384,14 @@ class Stream:
             await self.aclose()
             raise
 
-    def _next_read(self) -> Any:
+    def _next_read(self) -> Event | None:
         """The next event that was fetched already; ``None`` without one."""
         for item in self._items:
             if kind := models.EVENTS.get(item["type"]):
-                event = kind.from_json(item)
+                event: Any = kind.from_json(item)
                 if isinstance(event, models.DoneEvent):
                     self.result = event.result
-                return event
+                return cast("Event", event)
         return None
 
     async def aclose(self) -> None:

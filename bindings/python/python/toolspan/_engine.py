@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import contextvars
+import functools
 import importlib
 import itertools
 import json
@@ -206,7 +207,7 @@ class Engine:
                 if event["call"]:
                     self.respond(event["call"], failure(ClosedError("the event loop is closed")))
                 else:
-                    self.workers.submit(lambda event=event: self._notify(event))
+                    self.workers.submit(functools.partial(self._notify, event))
             elif operation is not None and event["type"] != "host_call_cancelled":
                 self._operations.pop(operation.number, None)
             elif operation is not None and (call := operation.calls.pop(event["call"], None)):

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from ._engine import Engine, Operation
     from ._http import HttpClient as HttpClient
 
-Function = Callable[[dict[str, Any]], Any]
-Transform = ErrorHook = MetricSink = Hook = Function
+Transform = Callable[[dict[str, Any]], Any]
+ErrorHook = Callable[[dict[str, Any]], Any]
+MetricSink = Callable[[dict[str, Any]], Any]
+Hook = Callable[[dict[str, Any]], Any]
 
 
 class Hooks(TypedDict, total=False):
@@ -59,7 +61,7 @@ class Handler:
 
     __slots__ = ("__weakref__", "function", "is_async", "number")
 
-    def __init__(self, number: int, function: Callable[[HostCall], Any], is_async: bool) -> None:
+    def __init__(self, number: int, function: Callable[[Any], Any], is_async: bool) -> None:
         self.number = number
         self.function = function
         self.is_async = is_async
@@ -133,7 +135,8 @@ class HostCall:
                 future.set_exception(error) if error is not None else future.set_result(value)
 
         def work() -> None:
-            value, failed = None, None
+            value: Any = None
+            failed: BaseException | None = None
             try:
                 value = context.run(function)
             except StopIteration:
@@ -199,7 +202,7 @@ def is_async(function: Any) -> bool:
     """Whether calling it gives a coroutine."""
     from inspect import iscoroutinefunction
 
-    return iscoroutinefunction(function) or iscoroutinefunction(getattr(type(function), "__call__", None))
+    return iscoroutinefunction(function) or iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004
 
 
 _LEVELS = {"debug": 10, "info": 20, "warn": 30, "error": 40}

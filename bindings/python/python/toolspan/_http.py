@@ -67,12 +67,12 @@ class HttpHost:
         headers = headers.multi_items() if hasattr(headers, "multi_items") else headers
         headers = headers.items() if hasattr(headers, "items") else headers
         answer = {"status": status, "headers": [[str(n).lower(), str(v)] for n, v in headers]}
-        pieces = _pieces(response)
+        pieces, close = _body(response)
         if isinstance(pieces, (bytes, str)):
             text = pieces if isinstance(pieces, str) else pieces.decode("utf-8", "replace")
             return {**answer, "body": text}
         number = next(self._numbers)
-        self._open[number] = (pieces, getattr(response, "aclose", None) or getattr(response, "close", None))
+        self._open[number] = (pieces, close)
         return {**answer, "stream": number}
 
     async def _read(self, call: HostCall, number: int) -> Any:
@@ -104,17 +104,16 @@ def _httpx(client: Any) -> Callable[[HttpRequest], Any]:
     return send
 
 
-def _pieces(response: Any) -> Any:
-    """The body: whole, or an iterator, sync or async."""
-    for name in ("aiter_bytes", "iter_bytes"):
-        # httpx has both on every response; only one of them works.
-        if hasattr(response, name) and (name == "iter_bytes") == (
-            type(getattr(response, "stream", None)).__name__ != "BoundAsyncStream"
-        ):
-            return getattr(response, name)()
+def _body(response: Any) -> tuple[Any, Any]:
+    """The body, whole or as an iterator, sync or async; and what ends it."""
+    close = getattr(response, "close", None)
+    if hasattr(response, "aiter_bytes") and hasattr(getattr(response, "stream", None), "__aiter__"):
+        return response.aiter_bytes(), response.aclose
+    if hasattr(response, "iter_bytes"):
+        return response.iter_bytes(), close
     if hasattr(response, "iter_content"):
-        return iter(response.iter_content(None))
+        return response.iter_content(None), close
     body = response.body if hasattr(response, "body") else response.content
     if isinstance(body, (bytes, str)):
-        return body
-    return body.__aiter__() if hasattr(body, "__aiter__") else iter(body)
+        return body, close
+    return (body.__aiter__() if hasattr(body, "__aiter__") else iter(body)), close

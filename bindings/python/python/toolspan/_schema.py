@@ -237,7 +237,7 @@ class _Builder:
             "maxItems": len(parts),
         }
         converts = [convert for _, convert in built]
-        return schema, lambda value: tuple(c(v) if c else v for c, v in zip(converts, value))
+        return schema, lambda value: tuple(c(v) if c else v for c, v in zip(converts, value, strict=False))
 
     def _dict(self, parts: tuple[Any, ...], path: str) -> tuple[Schema, Convert]:
         if parts and parts[0] is not str:
@@ -253,16 +253,17 @@ class _Builder:
             state = self._open[hint]
             return {"$ref": f"#/$defs/{hint.__name__}"}, lambda value: state["convert"](value)
         state = self._open[hint] = {"recursive": False}
+        title: str = hint.__name__
         hints = typing.get_type_hints(hint, include_extras=True)
         text, sections = _docstring(inspect.getdoc(hint) or "") if hint.__doc__ else ("", {})
         properties: dict[str, Any] = {}
         converts: dict[str, Callable[[Any], Any]] = {}
         if dataclasses.is_dataclass(hint):
-            fields = {f.name: f for f in dataclasses.fields(hint) if f.init}
+            fields: dict[str, Any] = {f.name: f for f in dataclasses.fields(hint) if f.init}
             missing = dataclasses.MISSING
             required = [n for n, f in fields.items() if f.default is missing and f.default_factory is missing]
             defaults = {n: _default(f.default) for n, f in fields.items() if f.default is not missing}
-            if text.startswith(f"{hint.__name__}("):  # the text dataclasses write themselves
+            if text.startswith(f"{title}("):  # the text dataclasses write themselves
                 text = ""
         else:
             fields = dict.fromkeys(hints)
@@ -291,8 +292,8 @@ class _Builder:
         state["convert"] = make
         del self._open[hint]
         if state["recursive"]:
-            self.definitions[hint.__name__] = schema
-            schema = {"$ref": f"#/$defs/{hint.__name__}"}
+            self.definitions[title] = schema
+            schema = {"$ref": f"#/$defs/{title}"}
         return schema, make
 
 

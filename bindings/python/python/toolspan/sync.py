@@ -21,22 +21,171 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from . import *  # noqa: F403
-    from ._api import Prompt
-    from ._models import (
-        Adapted,
-        ClientOptions,
-        Event,
-        McpTools,
-        McpToolsOptions,
-        Provider,
-        RunOptions,
-        RunResult,
-        ServerStatus,
-        ToolInfo,
-        ToolkitOptions,
-        ToolResult,
+    from . import (
+        AbiMismatchError as AbiMismatchError,
     )
+    from . import (
+        Adapted as Adapted,
+    )
+    from . import (
+        CancelledError as CancelledError,
+    )
+    from . import (
+        ClosedError as ClosedError,
+    )
+    from . import (
+        ConnectionFailedError as ConnectionFailedError,
+    )
+    from . import (
+        ContentPart as ContentPart,
+    )
+    from . import (
+        Counters as Counters,
+    )
+    from . import (
+        DoneEvent as DoneEvent,
+    )
+    from . import (
+        Engine as Engine,
+    )
+    from . import (
+        Event as Event,
+    )
+    from . import (
+        ForkedError as ForkedError,
+    )
+    from . import (
+        Hints as Hints,
+    )
+    from . import (
+        Hooks as Hooks,
+    )
+    from . import (
+        HostFailedError as HostFailedError,
+    )
+    from . import (
+        HttpRequest as HttpRequest,
+    )
+    from . import (
+        HttpResponse as HttpResponse,
+    )
+    from . import (
+        InternalError as InternalError,
+    )
+    from . import (
+        InternalPanicError as InternalPanicError,
+    )
+    from . import (
+        InvalidArgumentError as InvalidArgumentError,
+    )
+    from . import (
+        InvalidConfigError as InvalidConfigError,
+    )
+    from . import (
+        InvalidResponseError as InvalidResponseError,
+    )
+    from . import (
+        LimitExceededError as LimitExceededError,
+    )
+    from . import (
+        ListedTool as ListedTool,
+    )
+    from . import (
+        McpError as McpError,
+    )
+    from . import (
+        McpTools as McpTools,
+    )
+    from . import (
+        NotFoundError as NotFoundError,
+    )
+    from . import (
+        ProcessFailedError as ProcessFailedError,
+    )
+    from . import (
+        ProviderRejectedError as ProviderRejectedError,
+    )
+    from . import (
+        ProviderUnavailableError as ProviderUnavailableError,
+    )
+    from . import (
+        RateLimitedError as RateLimitedError,
+    )
+    from . import (
+        ReasoningEvent as ReasoningEvent,
+    )
+    from . import (
+        RequiredServerFailedError as RequiredServerFailedError,
+    )
+    from . import (
+        RunResult as RunResult,
+    )
+    from . import (
+        ServerStatus as ServerStatus,
+    )
+    from . import (
+        Store as Store,
+    )
+    from . import (
+        StoreConflictError as StoreConflictError,
+    )
+    from . import (
+        StoreFailedError as StoreFailedError,
+    )
+    from . import (
+        StreamInterruptedError as StreamInterruptedError,
+    )
+    from . import (
+        TextEvent as TextEvent,
+    )
+    from . import (
+        Tool as Tool,
+    )
+    from . import (
+        ToolCall as ToolCall,
+    )
+    from . import (
+        ToolCallEvent as ToolCallEvent,
+    )
+    from . import (
+        ToolContext as ToolContext,
+    )
+    from . import (
+        ToolInfo as ToolInfo,
+    )
+    from . import (
+        ToolResult as ToolResult,
+    )
+    from . import (
+        ToolResultEvent as ToolResultEvent,
+    )
+    from . import (
+        ToolspanError as ToolspanError,
+    )
+    from . import (
+        UnauthorizedError as UnauthorizedError,
+    )
+    from . import (
+        UnsupportedError as UnsupportedError,
+    )
+    from . import (
+        Usage as Usage,
+    )
+    from . import (
+        UsageEvent as UsageEvent,
+    )
+    from . import __version__ as __version__
+    from . import (
+        counters as counters,
+    )
+    from . import (
+        tool as tool,
+    )
+    from . import (
+        version as version,
+    )
+    from ._api import Prompt
+    from ._models import ClientOptions, McpToolsOptions, Provider, RunOptions, ToolkitOptions
     from ._tools import AnyTool
 
 T = TypeVar("T")
@@ -231,7 +380,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         raise RuntimeError("toolspan.sync cannot be called from an async function that toolspan.sync runs; await there")
     if _exiting:
         work.close()
-        raise _engine.ClosedError("the interpreter is exiting")
+        raise _async.ClosedError("the interpreter is exiting")
     future = asyncio.run_coroutine_threadsafe(work, _private_loop())
     try:
         if os.name != "nt":
