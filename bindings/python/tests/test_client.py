@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-
 import toolspan
 from toolspan import (
     ContentPart,
@@ -357,10 +356,14 @@ def test_a_store_of_the_program_is_asked(peers: Any, kind: str) -> None:
 
 
 def test_a_conversation_remembers_and_forgets(peers: Any) -> None:
-    scene = peers(llm=[{"text": "one"}, {"text": "two"}])
+    scene = peers(llm=[{"text": "zero"}, {"text": "one"}, {"text": "two"}])
 
     async def main() -> None:
-        conversation = create_client(**scene.client_options()).conversation()
+        client = create_client(**scene.client_options())
+        async for _ in client.stream("streamed", id="x"):
+            pass
+        assert len(await client.conversation(id="x").messages()) == 2
+        conversation = client.conversation()
         await conversation.send("first")
         await conversation.send("second")
         assert len(await conversation.messages()) == 4

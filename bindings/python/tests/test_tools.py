@@ -7,11 +7,12 @@ import datetime
 import enum
 import pathlib
 import uuid
-from typing import Annotated, Any, Dict, List, Literal, NotRequired, Optional, TypedDict, Union
+from typing import Annotated, Any, Dict, List, Literal, Optional, Union
 
 import pytest
 from pydantic import BaseModel, Field
 from toolspan import Hints, Tool, ToolContext, tool
+from typing_extensions import NotRequired, TypedDict
 
 
 class Colour(enum.Enum):

@@ -272,9 +272,12 @@ class Client(_Owner):
         """Sends the prompt and the tools, executes the calls the model asks for, until it answers (SPEC 7.3)."""
         return await self._run("client.run", self._args(prompt, toolkit, dict(options)))
 
-    def stream(self, prompt: Prompt, *, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]) -> Stream:
-        """The same run, event by event: ``async for event in client.stream(...)``."""
-        return Stream(self, toolkit, self._args(prompt, toolkit, dict(options)))
+    def stream(
+        self, prompt: Prompt, *, id: str | None = None, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]
+    ) -> Stream:
+        """The same run, event by event: ``async for event in client.stream(...)``; with ``id`` it has that memory."""
+        args = self._args(prompt, toolkit, dict(options))
+        return Stream(self, toolkit, args if id is None else {**args, "id": id})
 
     async def ask(
         self, prompt: Prompt, *, id: str, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]

@@ -171,7 +171,7 @@ class _Builder:
             return self._list(container, parts, path)
         if container in _DICTS:
             return self._dict(parts, path)
-        if typing.is_typeddict(hint) or (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
+        if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "__required_keys__")):
             return self._named(hint, path)
         raise TypeError(
             f"tool {self.tool}: {path}: {hint!r} has no JSON Schema here; annotate it otherwise or give input_schema"

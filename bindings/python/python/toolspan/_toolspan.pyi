@@ -1,8 +1,13 @@
-ABI_VERSION: int
-__version__: str
+from typing import Final, final
+
+__all__ = ["ABI_VERSION", "Engine", "EngineError", "__version__"]
+
+ABI_VERSION: Final[int]
+__version__: Final[str]
 
 class EngineError(Exception): ...
 
+@final
 class Engine:
     def __new__(cls, options: str) -> Engine: ...
     def call(self, request: str) -> str: ...

@@ -257,9 +257,11 @@ class Client:
         """Sends the prompt and the tools, executes the calls the model asks for, until it answers."""
         return _run(self._client.run(prompt, toolkit=_inner(toolkit), **options))
 
-    def stream(self, prompt: Prompt, *, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]) -> Stream:
-        """The same run, event by event: ``for event in client.stream(...)``."""
-        return Stream(self._client.stream(prompt, toolkit=_inner(toolkit), **options))
+    def stream(
+        self, prompt: Prompt, *, id: str | None = None, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]
+    ) -> Stream:
+        """The same run, event by event: ``for event in client.stream(...)``; with ``id`` it has that memory."""
+        return Stream(self._client.stream(prompt, id=id, toolkit=_inner(toolkit), **options))
 
     def ask(
         self, prompt: Prompt, *, id: str, toolkit: Toolkit | None = None, **options: Unpack[RunOptions]

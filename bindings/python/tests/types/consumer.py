@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Optional
 
-from typing_extensions import assert_type
-
 import toolspan
 from toolspan import (
     Client,
     Conversation,
     DoneEvent,
     Event,
-    ReasoningEvent,
     RateLimitedError,
+    ReasoningEvent,
     RunResult,
     ServerStatus,
     TextEvent,
@@ -22,9 +20,9 @@ from toolspan import (
     ToolCallEvent,
     ToolContext,
     ToolInfo,
+    Toolkit,
     ToolResult,
     ToolResultEvent,
-    Toolkit,
     ToolspanError,
     UsageEvent,
     create_client,
@@ -32,6 +30,7 @@ from toolspan import (
     sync,
     tool,
 )
+from typing_extensions import assert_type
 
 
 @tool
