@@ -100,7 +100,16 @@ def fresh(script: str, *args: str, within: float = 20.0, **env: str) -> Ended:
     """Runs a program in an interpreter of its own."""
     started = time.monotonic()
     process = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning:", "-c", textwrap.dedent(script), *args],
+        [
+            sys.executable,
+            "-W",
+            "default::ResourceWarning",
+            "-W",
+            "ignore::DeprecationWarning",
+            "-c",
+            textwrap.dedent(script),
+            *args,
+        ],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), **env},
         capture_output=True,
         text=True,

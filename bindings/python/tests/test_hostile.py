@@ -152,11 +152,16 @@ class TestFork:
     def test_while_other_threads_work(self) -> None:
         ended = program(
             """
+            # Warm first: the C library itself may lock up in the child of a fork that hits the start of a thread.
+            warm = threading.Barrier(4)
             def work():
                 with sync.create_toolkit(tools=[add]) as tk:
+                    tk.execute('add', {'a': 1, 'b': 2})
+                    warm.wait()
                     while True: tk.execute('add', {'a': 1, 'b': 2})
             for _ in range(3):
                 threading.Thread(target=work, daemon=True).start()
+            warm.wait()
             for _ in range(10):
                 time.sleep(0.01)
                 pid = os.fork()
