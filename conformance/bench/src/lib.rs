@@ -36,7 +36,11 @@ impl Times {
             let index = ((self.0.len() as f64 - 1.0) * share).round() as usize;
             self.0.get(index).map_or(0.0, |d| d.as_secs_f64() * 1e6)
         };
-        Report { median_us: at(0.5), p95_us: at(0.95), runs: self.0.len() }
+        Report {
+            median_us: at(0.5),
+            p95_us: at(0.95),
+            runs: self.0.len(),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs the scenario from every language against the same peers, interleaved with the floor, and prints one table.
 //!
-//! Scenario: model call, two MCP stdio tool calls, model call; keep-alive upstream. "Own" is the median over the
-//! floor's median of the same round; the printed value is the smallest of the rounds, which is the least disturbed.
+//! Scenario: model call, two MCP stdio tool calls, model call; keep-alive upstream. Of each program the round with the
+//! smallest median counts, which is the least disturbed one; "own" is that median less the floor's.
 
 use clap::Parser;
 use serde_json::{Value, json};
@@ -33,33 +33,50 @@ struct Options {
 fn main() -> Fallible<()> {
     let options = Options::parse();
     let peer = Peer::start(&options.fixtures)?;
-    let mut plan = scenario(&peer)?;
-    let programs: Vec<(&str, Vec<&str>)> = options.programs.iter().map(|p| split(p)).collect::<Fallible<_>>()?;
+    let (id, mut plan) = scenario(&peer)?;
+    let programs: Vec<(&str, Vec<&str>)> = options
+        .programs
+        .iter()
+        .map(|p| split(p))
+        .collect::<Fallible<_>>()?;
 
     // One short run of the library tells which bytes the floor has to move.
-    let (_, pioneer) = programs.iter().find(|(name, _)| *name == "rust").ok_or("a program named rust")?;
-    run(pioneer, &Plan { warm_up: 0, runs: 1, ..plan.clone() })?;
-    plan.bodies = bodies(&peer)?;
+    let (_, pioneer) = programs
+        .iter()
+        .find(|(name, _)| *name == "rust")
+        .ok_or("a program named rust")?;
+    run(
+        pioneer,
+        &Plan {
+            warm_up: 0,
+            runs: 1,
+            ..plan.clone()
+        },
+    )?;
+    plan.bodies = bodies(&peer, &id)?;
     plan.warm_up = options.runs / 4;
     plan.runs = options.runs;
 
-    let mut best: Vec<Option<(f64, Report)>> = vec![None; programs.len()];
-    let mut floor = f64::INFINITY;
+    let mut best: Vec<Option<Report>> = vec![None; programs.len()];
     for _ in 0..options.rounds {
-        let mut base = 0.0;
-        for (index, (_, command)) in programs.iter().enumerate() {
+        for (best, (_, command)) in best.iter_mut().zip(&programs) {
             let report = run(command, &plan)?;
-            if index == 0 {
-                base = report.median_us;
-                floor = floor.min(base);
-            }
-            let own = report.median_us - base;
-            if best[index].as_ref().is_none_or(|(least, _)| own < *least) {
-                best[index] = Some((own, report));
+            if best
+                .as_ref()
+                .is_none_or(|least| report.median_us < least.median_us)
+            {
+                *best = Some(report);
             }
         }
     }
-    print_table(&options, &programs, &best, floor)
+    print_table(
+        &options,
+        &programs,
+        &best
+            .into_iter()
+            .collect::<Option<Vec<_>>>()
+            .ok_or("at least one round")?,
+    )
 }
 
 fn split(program: &str) -> Fallible<(&str, Vec<&str>)> {
@@ -67,7 +84,8 @@ fn split(program: &str) -> Fallible<(&str, Vec<&str>)> {
     Ok((name, command.split(' ').collect()))
 }
 
-fn scenario(peer: &Peer) -> Fallible<Plan> {
+/// The id of the scenario, and what the programs need to know of it.
+fn scenario(peer: &Peer) -> Fallible<(String, Plan)> {
     let add = json!({"name": "add", "description": "Add two integers", "does": {"text": "4"},
         "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}});
     let calls = json!([
@@ -83,15 +101,34 @@ fn scenario(peer: &Peer) -> Fallible<Plan> {
         }),
     )?;
     let command = serde_json::from_value(answer["mcp"]["calc"]["command"].clone())?;
-    let base_url = answer["llm"]["model"]["baseUrl"].as_str().ok_or("a base URL")?.to_owned();
-    Ok(Plan { base_url, command, warm_up: 0, runs: 1, bodies: Vec::new() })
+    let base_url = answer["llm"]["model"]["baseUrl"]
+        .as_str()
+        .ok_or("a base URL")?
+        .to_owned();
+    let id = answer["id"].as_str().ok_or("an id")?.to_owned();
+    Ok((
+        id,
+        Plan {
+            base_url,
+            command,
+            warm_up: 0,
+            runs: 1,
+            bodies: Vec::new(),
+        },
+    ))
 }
 
 /// The two bodies of the run that was made.
-fn bodies(peer: &Peer) -> Fallible<Vec<String>> {
-    let seen = peer.ask("GET", "/scenarios/s1/seen", &Value::Null)?;
-    let requests = seen["llm"]["model"]["requests"].as_array().ok_or("captured requests")?;
-    Ok(requests.iter().filter_map(|r| r["body"].as_str()).map(str::to_owned).collect())
+fn bodies(peer: &Peer, id: &str) -> Fallible<Vec<String>> {
+    let seen = peer.ask("GET", &format!("/scenarios/{id}/seen"), &Value::Null)?;
+    let requests = seen["llm"]["model"]["requests"]
+        .as_array()
+        .ok_or("captured requests")?;
+    Ok(requests
+        .iter()
+        .filter_map(|r| r["body"].as_str())
+        .map(str::to_owned)
+        .collect())
 }
 
 fn run(command: &[&str], plan: &Plan) -> Fallible<Report> {
@@ -101,35 +138,36 @@ fn run(command: &[&str], plan: &Plan) -> Fallible<Report> {
         .stderr(std::process::Stdio::inherit())
         .output()?;
     let text = String::from_utf8(output.stdout)?;
-    let line = text.lines().last().ok_or_else(|| format!("{} printed nothing", command.join(" ")))?;
+    let line = text
+        .lines()
+        .last()
+        .ok_or_else(|| format!("{} printed nothing", command.join(" ")))?;
     serde_json::from_str(line).map_err(|e| format!("{}: {e}: {line}", command.join(" ")).into())
 }
 
-fn print_table(
-    options: &Options,
-    programs: &[(&str, Vec<&str>)],
-    best: &[Option<(f64, Report)>],
-    floor: f64,
-) -> Fallible<()> {
-    println!("2 model calls + 2 MCP stdio tool calls, {} runs x {} rounds", options.runs, options.rounds);
-    println!("{:<10} {:>10} {:>10} {:>10} {:>10}", "program", "median ms", "p95 ms", "own ms", "budget");
-    println!("{:<10} {:>10.3} {:>10} {:>10} {:>10}", programs[0].0, floor / 1000.0, "", "", "");
-    for ((name, _), measured) in programs.iter().zip(best).skip(1) {
-        let (own, report) = measured.as_ref().ok_or("a measured program")?;
-        let budget = options.budgets.iter().find_map(|b| b.strip_prefix(&format!("{name}=")));
+fn print_table(options: &Options, programs: &[(&str, Vec<&str>)], best: &[Report]) -> Fallible<()> {
+    println!(
+        "2 model calls + 2 MCP stdio tool calls, {} runs x {} rounds",
+        options.runs, options.rounds
+    );
+    println!(
+        "{:<10} {:>10} {:>10} {:>10} {:>12}",
+        "program", "median ms", "p95 ms", "own ms", "budget ms"
+    );
+    let floor = best[0].median_us;
+    for ((name, _), report) in programs.iter().zip(best) {
+        let own = (report.median_us - floor) / 1000.0;
+        let budget = options
+            .budgets
+            .iter()
+            .find_map(|b| b.strip_prefix(&format!("{name}=")));
         let verdict = match budget.map(str::parse::<f64>).transpose()? {
             None => String::new(),
-            Some(limit) if own / 1000.0 <= limit => format!("{limit:.2} ok"),
+            Some(limit) if own <= limit => format!("{limit:.2} ok"),
             Some(limit) => format!("{limit:.2} OVER"),
         };
-        println!(
-            "{:<10} {:>10.3} {:>10.3} {:>10.3} {:>10}",
-            name,
-            report.median_us / 1000.0,
-            report.p95_us / 1000.0,
-            own / 1000.0,
-            verdict
-        );
+        let (median, p95) = (report.median_us / 1000.0, report.p95_us / 1000.0);
+        println!("{name:<10} {median:>10.3} {p95:>10.3} {own:>10.3} {verdict:>12}");
     }
     Ok(())
 }

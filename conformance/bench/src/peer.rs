@@ -21,12 +21,19 @@ impl Peer {
     /// # Errors
     /// When it does not start or does not say where it is.
     pub fn start(program: &Path) -> Fallible<Self> {
-        let mut child = Command::new(program).arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(program)
+            .arg("serve")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("stdout")?).read_line(&mut line)?;
         let told: Value = serde_json::from_str(&line)?;
         let control = told["control"].as_str().ok_or("a control address")?;
-        Ok(Peer { child, host: control.trim_start_matches("http://").to_owned() })
+        Ok(Peer {
+            child,
+            host: control.trim_start_matches("http://").to_owned(),
+        })
     }
 
     /// One request to the control API.
@@ -46,9 +53,17 @@ impl Peer {
         stream.read_to_string(&mut answer)?;
         let (head, body) = answer.split_once("\r\n\r\n").ok_or("an HTTP answer")?;
         if !head.starts_with("HTTP/1.1 2") {
-            return Err(format!("{method} {path}: {} {body}", head.lines().next().unwrap_or_default()).into());
+            return Err(format!(
+                "{method} {path}: {} {body}",
+                head.lines().next().unwrap_or_default()
+            )
+            .into());
         }
-        if body.is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(body)?) }
+        if body.is_empty() {
+            Ok(Value::Null)
+        } else {
+            Ok(serde_json::from_str(body)?)
+        }
     }
 }
 

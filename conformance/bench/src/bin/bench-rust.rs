@@ -13,7 +13,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut times = Times::default();
     for run in 0..plan.warm_up + plan.runs {
         let start = Instant::now();
-        let result = client.run("What is 2 + 2, twice?").toolkit(&toolkit).await?;
+        let result = client
+            .run("What is 2 + 2, twice?")
+            .toolkit(&toolkit)
+            .await?;
         if run >= plan.warm_up {
             times.add(start);
         }

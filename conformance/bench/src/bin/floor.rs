@@ -37,13 +37,17 @@ struct Model {
 
 impl Model {
     fn connect(plan: &Plan) -> Fallible<Self> {
-        let (host, path) = plan.base_url.trim_start_matches("http://").split_once('/').ok_or("a path in the base URL")?;
+        let host = plan.base_url.trim_start_matches("http://");
         let stream = TcpStream::connect(host)?;
         stream.set_nodelay(true)?;
         let request = |body: &String| {
-            format!("POST /{path}/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+            format!("POST /chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
         };
-        Ok(Model { stream: BufReader::new(stream), requests: plan.bodies.iter().map(request).collect(), body: Vec::new() })
+        Ok(Model {
+            stream: BufReader::new(stream),
+            requests: plan.bodies.iter().map(request).collect(),
+            body: Vec::new(),
+        })
     }
 
     /// Sends a request and reads the answer to its last byte.
@@ -85,10 +89,19 @@ const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n
 impl Server {
     fn start(command: &[String]) -> Fallible<Self> {
         let (program, arguments) = command.split_first().ok_or("a command")?;
-        let mut child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let to = child.stdin.take().ok_or("stdin")?;
         let from = BufReader::new(child.stdout.take().ok_or("stdout")?);
-        let mut server = Server { child, to, from, line: String::new() };
+        let mut server = Server {
+            child,
+            to,
+            from,
+            line: String::new(),
+        };
         server.send(INITIALIZE)?;
         server.read()?;
         server.send(INITIALIZED)?;
@@ -109,6 +122,10 @@ impl Server {
 
     fn read(&mut self) -> Fallible<()> {
         self.line.clear();
-        if self.from.read_line(&mut self.line)? == 0 { Err("the server ended".into()) } else { Ok(()) }
+        if self.from.read_line(&mut self.line)? == 0 {
+            Err("the server ended".into())
+        } else {
+            Ok(())
+        }
     }
 }
