@@ -36,10 +36,10 @@ build: ## compile every crate once
 	@cargo build --workspace --quiet
 
 python: build ## put the extension module beside the Python package
-	@cp $(BIN)/lib_toolspan.so bindings/python/python/toolspan/_toolspan.abi3.so
+	@install -m 755 $(BIN)/lib_toolspan.so bindings/python/python/toolspan/_toolspan.abi3.so
 
 node: build ## put the native module beside the Node package
-	@cp $(BIN)/libtoolspan_node.so bindings/node/toolspan.node
+	@install -m 755 $(BIN)/libtoolspan_node.so bindings/node/toolspan.node
 
 c: build ## build the C example and the shim
 	@$(MAKE) --no-print-directory -C bindings/c BUILD=$(BIN)
