@@ -2,7 +2,7 @@
 //!
 //! What runs where: `session` holds one run from load to save, `turns` is the loop, `exchange` sends one request with its
 //! retries, `tools` executes the calls of one answer. `wire` is the only place that knows what a dialect looks like;
-//! everything else sees [`wire::Answer`]. Parsing, assembling and deciding are pure; the edges that wait are in
+//! everything else sees `wire::Answer`. Parsing, assembling and deciding are pure; the edges that wait are in
 //! `exchange`, `tools` and `session`.
 
 mod builder;

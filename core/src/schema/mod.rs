@@ -4,8 +4,8 @@
 //! change is reported as a [`Loss`]. No schema makes a request fail: the worst that happens is a declaration that
 //! takes any object.
 //!
-//! The parts: [`work`] holds limits, the report and references; [`merge`] makes one schema out of several;
-//! [`json_schema`] repairs for OpenAI and Anthropic, which take JSON Schema with exceptions; [`gemini`] translates
+//! The parts: `work` holds limits, the report and references; `merge` makes one schema out of several;
+//! `json_schema` repairs for OpenAI and Anthropic, which take JSON Schema with exceptions; `gemini` translates
 //! into Gemini's own, much smaller language. Everything works on copies with a bounded depth and a bounded size, because
 //! schemas come from outside.
 
