@@ -10,7 +10,10 @@ pub struct Mask {
 }
 
 /// Keys whose number counts something the runner or the system numbers.
-const NUMBERED: &[&str] = &["toolkit", "client", "conversation", "hostCall", "ms"];
+const NUMBERED: &[&str] = &["toolkit", "client", "conversation", "ms"];
+
+/// Keys that one language has and another has not: a Rust function is called without a number.
+const OF_THE_LANGUAGE: &str = "hostCall";
 
 /// Keys whose whole value belongs to the run.
 const OF_THE_RUN: &[&str] = &["pids", "mcp-session-id"];
@@ -37,8 +40,10 @@ impl Mask {
                     }
                 });
             }
+            // The id of the scenario is a short number: it would be found in every port.
             Value::Object(map) => map
                 .iter()
+                .filter(|(key, _)| *key != "id")
                 .for_each(|(key, value)| self.add_all(&format!("{path}.{key}"), value)),
             _ => {}
         }
@@ -62,7 +67,8 @@ impl Mask {
                     };
                     (key.clone(), masked)
                 };
-                Value::Object(map.iter().map(entry).collect::<Map<_, _>>())
+                let kept = map.iter().filter(|(key, _)| *key != OF_THE_LANGUAGE);
+                Value::Object(kept.map(entry).collect::<Map<_, _>>())
             }
             scalar => scalar.clone(),
         }
@@ -74,7 +80,7 @@ impl Mask {
         for (from, to) in &self.texts {
             masked = masked.replace(from, to);
         }
-        mask_ids(&mask_ports(&masked))
+        mask_conversations(&mask_ids(&mask_ports(&masked)))
     }
 }
 
@@ -97,6 +103,20 @@ fn mask_ports(text: &str) -> String {
         rest = &after[digits..];
     }
     masked + rest
+}
+
+/// A conversation id that the library made up reads `conversation-<id>`.
+fn mask_conversations(text: &str) -> String {
+    const PREFIX: &str = "conversation-";
+    let mut parts = text.split(PREFIX);
+    let mut masked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_hexdigit).count();
+        masked.push_str(PREFIX);
+        masked.push_str(if digits == 16 { "<id>" } else { &part[..digits] });
+        masked.push_str(&part[digits..]);
+    }
+    masked
 }
 
 /// A UUID reads `<id>`.
