@@ -280,8 +280,10 @@ impl Run<'_> {
                 .as_str()
                 .map(|text| json!({"text": mask_durations(text)})),
             (Outcome::Ok(value), _) => Some(json!({"ok": value})),
+            // How much was there before an error is a matter of time, unless the case says how much.
             (Outcome::Error { error, partial }, _) => {
-                Some(json!({"error": error, "partial": partial}))
+                let expected = step.expect.as_ref().and_then(|e| e.partial.as_ref());
+                Some(json!({"error": error, "partial": expected.and(partial.as_ref())}))
             }
         };
         if let Some(shown) = shown {

@@ -60,6 +60,7 @@ impl Mask {
                 let entry = |(key, value): (&String, &Value)| {
                     let masked = if OF_THE_RUN.contains(&key.as_str())
                         || (NUMBERED.contains(&key.as_str()) && value.is_number())
+                        || (key == "retryAfterMs" && is_far(&value.to_string()))
                     {
                         "<run>".into()
                     } else {
@@ -80,7 +81,7 @@ impl Mask {
         for (from, to) in &self.texts {
             masked = masked.replace(from, to);
         }
-        mask_conversations(&mask_ids(&mask_ports(&masked)))
+        mask_far_waits(&mask_conversations(&mask_ids(&mask_ports(&masked))))
     }
 }
 
@@ -105,6 +106,19 @@ fn mask_ports(text: &str) -> String {
     masked + rest
 }
 
+/// Milliseconds until a date far away, which pass while the languages take their turns.
+fn is_far(ms: &str) -> bool {
+    ms.len() >= 10 && ms.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `wait 5462051213112 ms` reads `wait <clock> ms`.
+fn mask_far_waits(text: &str) -> String {
+    let words = text
+        .split(' ')
+        .map(|word| if is_far(word) { "<clock>" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// A conversation id that the library made up reads `conversation-<id>`.
 fn mask_conversations(text: &str) -> String {
     const PREFIX: &str = "conversation-";
@@ -113,7 +127,11 @@ fn mask_conversations(text: &str) -> String {
     for part in parts {
         let digits = part.bytes().take_while(u8::is_ascii_hexdigit).count();
         masked.push_str(PREFIX);
-        masked.push_str(if digits == 16 { "<id>" } else { &part[..digits] });
+        masked.push_str(if digits == 16 {
+            "<id>"
+        } else {
+            &part[..digits]
+        });
         masked.push_str(&part[digits..]);
     }
     masked

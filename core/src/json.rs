@@ -34,7 +34,7 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         let path = e.path().to_string();
         let error = Error::new(
             ErrorCode::InvalidArgument,
-            without_text(&e.inner().to_string()),
+            without_text(&without_place(e.inner())),
         );
         if path == "." { error } else { error.at(path) }
     })?;
@@ -42,6 +42,15 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         .end()
         .map_err(|e| Error::new(ErrorCode::InvalidArgument, e.to_string()))?;
     Ok(value)
+}
+
+/// A reader's message without line and column: they count in JSON that a binding wrote, which no user has seen.
+fn without_place(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    message
+        .strip_suffix(&place)
+        .map_or(message.clone(), str::to_owned)
 }
 
 /// A reader's message without the text that it quotes: a header in the wrong place is still a secret.

@@ -93,7 +93,7 @@ impl Toolkit {
         };
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Err(Error::cancelled().tool(name)),
+            () = cancel.cancelled() => Err(Error::cancelled()),
             result = call => result,
         }
     }

@@ -174,7 +174,8 @@ impl Shim {
                 json!({"registered": self.toolkit(&args)?.register(tool)?})
             }
             "toolkit.adapt" => {
-                let provider: Provider = options::read(&args["provider"], "provider")?;
+                let provider: Provider = serde_json::from_value(args["provider"].clone())
+                    .map_err(|e| Error::argument("provider", e.to_string()))?;
                 json!(self.toolkit(&args)?.adapt(provider))
             }
             "toolkit.execute" => {
