@@ -111,7 +111,7 @@ def test_events_can_be_matched(peers: Any) -> None:
 
 
 @pytest.mark.parametrize("way", ["break", "aclose", "with", "collected", "cancelled", "sync break"])
-def test_leaving_a_stream_closes_its_connection(peers: Any, way: str) -> None:
+def test_leaving_a_stream_closes_its_connection(peers: Any, way: str, caplog: pytest.LogCaptureFixture) -> None:
     endless = {"sse": [{"data": {"choices": [{"index": 0, "delta": {"content": "x"}}]}}, {"hang": True}]}
     scene = peers(llm=[endless])
     client = create_client(**scene.client_options())
@@ -155,6 +155,8 @@ def test_leaving_a_stream_closes_its_connection(peers: Any, way: str) -> None:
         scene.wait(llm="main", connections=0)
     else:
         asyncio.run(main())
+    gc.collect()
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_cancelling_a_run_closes_its_connection(peers: Any) -> None:

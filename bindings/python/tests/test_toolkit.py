@@ -328,6 +328,24 @@ def test_cancelling_before_during_and_after_is_harmless() -> None:
     asyncio.run(main())
 
 
+def test_a_build_cancelled_at_any_moment_leaves_nothing_open() -> None:
+    async def main() -> None:
+        for delay in range(200):
+            task = asyncio.ensure_future(create_toolkit(tools=[add])._open())
+            for _ in range(delay % 20):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                await task.result().close()
+        del task
+        gc.collect()
+        while counters().open_toolkits or counters().operations:
+            await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+
+
 def test_a_cancelled_build_leaves_nothing_open(peers: Any) -> None:
     scene = peers(mcp={"slow": {"transport": "http", "hang": ["initialize"]}})
 

@@ -184,13 +184,19 @@ class Opening:
         return self._open().__await__()
 
     async def _open(self) -> Toolkit:
-        self._toolkit = toolkit = Toolkit(self._engine)
-        answer = await self._engine.perform("toolkit.create", {"options": toolkit._options(self._options)})
-        toolkit._number = answer["toolkit"]
+        toolkit = Toolkit(self._engine)
+        operation = self._engine.start("toolkit.create", {"options": toolkit._options(self._options)})
+        try:
+            await self._engine.finish(operation)
+        finally:
+            # Also when the cancellation came too late for the engine: then it is closed with `toolkit`.
+            if operation.result is not None:
+                toolkit._number = operation.result["toolkit"]
         return toolkit
 
     async def __aenter__(self) -> Toolkit:
-        return await self._open()
+        self._toolkit = await self._open()
+        return self._toolkit
 
     async def __aexit__(self, *_: object) -> None:
         if self._toolkit is not None:

@@ -40,7 +40,7 @@ _BATCH = 256
 class Operation:
     """What waits for one operation: a future of a loop, in the context of the caller."""
 
-    __slots__ = ("calls", "context", "failures", "future", "loop", "number")
+    __slots__ = ("calls", "context", "failures", "future", "loop", "number", "result")
 
     def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
         self.number = number
@@ -49,6 +49,8 @@ class Operation:
         self.context = contextvars.copy_context()
         self.calls: dict[int, HostCall] = {}
         self.failures: dict[int, BaseException] = {}
+        #: Also when the caller was cancelled before it could take it.
+        self.result: Any = None
 
 
 class Engine:
@@ -197,7 +199,10 @@ class Engine:
         operation.calls[call.number] = call
         if handler.is_async:
             return False
-        self.workers.submit(call.serve)
+        try:
+            self.workers.submit(call.serve)
+        except RuntimeError as error:  # no thread to be had, or the interpreter is exiting
+            self.respond(call.number, failure(error))
         return True
 
     def _orphaned(self, batch: list[tuple[Operation | None, dict[str, Any]]]) -> None:
@@ -207,7 +212,8 @@ class Engine:
                 if event["call"]:
                     self.respond(event["call"], failure(ClosedError("the event loop is closed")))
                 else:
-                    self.workers.submit(functools.partial(self._notify, event))
+                    with contextlib.suppress(RuntimeError):  # the interpreter is exiting
+                        self.workers.submit(functools.partial(self._notify, event))
             elif operation is not None and event["type"] != "host_call_cancelled":
                 self._operations.pop(operation.number, None)
             elif operation is not None and (call := operation.calls.pop(event["call"], None)):
@@ -230,12 +236,14 @@ class Engine:
                     call.cancel()
             else:
                 self._operations.pop(operation.number, None)
+                operation.result = event.get("result")
                 if operation.future.done():
                     continue  # cancelled here; the caller knows already
                 if kind == "done":
                     operation.future.set_result(event["result"])
                 else:
                     operation.future.set_exception(error_of(event.get("error"), operation.failures))
+                    operation.future.exception()  # who left a stream does not want to hear how it ended
 
     def _notify(self, event: dict[str, Any]) -> None:
         if event["kind"] == "log":

@@ -59,7 +59,7 @@ class HttpHost:
             return await self._read(call, payload["stream"])
         body = payload["body"].encode()
         request = HttpRequest(payload["method"], payload["url"], [(n, v) for n, v in payload["headers"]], body)
-        response = self._send(request) if self._async else await call.in_thread(lambda: self._send(request))
+        response = self._send(request) if self._async else await call.in_thread(lambda: self._send_now(call, request))
         if isawaitable(response):
             response = await response
         status = getattr(response, "status_code", None) or response.status
@@ -74,6 +74,12 @@ class HttpHost:
         number = next(self._numbers)
         self._open[number] = (pieces, close)
         return {**answer, "stream": number}
+
+    def _send_now(self, call: HostCall, request: HttpRequest) -> Any:
+        response = self._send(request)
+        if call.abandoned and (close := getattr(response, "close", None)):
+            close()  # nobody waited for it
+        return response
 
     async def _read(self, call: HostCall, number: int) -> Any:
         pieces = self._open[number][0]
