@@ -262,18 +262,23 @@ async fn dropping_a_toolkit_ends_its_children() {
 #[tokio::test]
 async fn stderr_is_logged_and_noise_on_stdout_does_no_harm() {
     let scenario = Scenario::mcp(json!({"s": {
-        "transport": "stdio", "tools": echo(), "stderr": ["warming up"], "stdout": ["Listening...", ""]}}))
+        "transport": "stdio", "tools": echo(), "stderr": ["warming up", "KEY=sk-secret-key"], "stdout": ["Listening...", ""]}}))
     .await;
     let records = Records::default();
     let toolkit = Toolkit::builder()
-        .mcp_config(json!({"s": {"command": scenario.command("s")}}))
+        .mcp_config(
+            json!({"s": {"command": scenario.command("s"), "env": {"KEY": "sk-secret-key"}}}),
+        )
         .logger(records.logger())
         .build()
         .await
         .unwrap();
     assert_eq!(call(&toolkit, "s_a", "{}").await.output, "{}");
     toolkit.close().await;
-    assert_eq!(records.messages(LogLevel::Info), ["warming up"]);
+    assert_eq!(
+        records.messages(LogLevel::Info),
+        ["warming up", "KEY=«redacted»"]
+    );
     assert_eq!(
         records.messages(LogLevel::Warn),
         ["MCP server s wrote a line to stdout that is not a message"]

@@ -98,6 +98,7 @@ async fn local(
     let pipe = Pipe::new(
         pipes,
         &around.server,
+        server.secrets.clone(),
         &around.logger,
         &ending.stop,
         &around.tasks,

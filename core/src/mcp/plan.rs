@@ -1,6 +1,7 @@
 //! Which servers are used and how, before anything is contacted (SPEC 3.1, 3.5). Pure: the environment is a parameter.
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use super::config::{
 };
 use super::expand::Lookup;
 use super::fields::Text;
+use super::secrets::Secrets;
 use crate::error::{Error, Result};
 
 /// Headers that belong to the protocol.
@@ -67,6 +69,8 @@ pub(super) struct LocalServer {
     pub environment: BTreeMap<String, String>,
     pub inherit: InheritEnv,
     pub cwd: Option<PathBuf>,
+    /// What it is told by its environment, and what variables brought into its command.
+    pub secrets: Secrets,
 }
 
 /// A URL to talk to.
@@ -160,12 +164,20 @@ fn expand_server(server: ServerConfig, path: &str, lookup: Lookup<'_>) -> Result
             inherit,
             cwd,
         } => {
+            let found = RefCell::new(Vec::new());
+            let noting = |name: &str| {
+                let value = lookup(name);
+                found.borrow_mut().extend(value.clone());
+                value
+            };
             let shown = command.first().map(|program| program.raw.clone());
-            let mut command = expand_all(&command, lookup)?.into_iter();
-            let environment = environment
+            let mut command = expand_all(&command, &noting)?.into_iter();
+            let environment: BTreeMap<_, _> = environment
                 .into_iter()
-                .map(|(name, value)| Ok((name, plain(&value, lookup)?)))
+                .map(|(name, value)| Ok((name, plain(&value, &noting)?)))
                 .collect::<Result<_>>()?;
+            let told = environment.values().cloned();
+            let secrets = Secrets::new(found.take().into_iter().chain(told));
             let program = command.next().filter(|program| !program.is_empty());
             Endpoint::Local(LocalServer {
                 shown: shown.unwrap_or_default(),
@@ -177,6 +189,7 @@ fn expand_server(server: ServerConfig, path: &str, lookup: Lookup<'_>) -> Result
                 cwd: cwd
                     .map(|cwd| plain(&cwd, lookup).map(PathBuf::from))
                     .transpose()?,
+                secrets,
             })
         }
         EndpointConfig::Remote {
@@ -313,6 +326,22 @@ mod tests {
         assert_eq!(
             fault(json!({"command": "${EMPTY:-}"})),
             "invalid_config: mcpServers.s.command: is empty"
+        );
+    }
+
+    #[test]
+    fn what_variables_bring_to_a_child_is_secret_alone_and_in_its_place() {
+        let declared = json!({"command": ["a", "--key=${TOKEN}"], "env": {"A": "Basic ${TOKEN}", "B": "plainly"}});
+        let Decision::Connect(plan) = one(declared) else {
+            panic!("a fault");
+        };
+        let Endpoint::Local(server) = plan.endpoint else {
+            panic!("not local");
+        };
+        let said = "--key=SECRET, Basic SECRET, plainly";
+        assert_eq!(
+            server.secrets.scrub(said, false),
+            "--key=«redacted», «redacted», «redacted»"
         );
     }
 

@@ -15,6 +15,7 @@ use super::codec::{decode, encode, failure};
 use super::http::MAX_MESSAGE_BYTES;
 use super::lines::{Line, Lines};
 use super::process::Pipes;
+use super::secrets::Secrets;
 use crate::error::{Error, ErrorCode, Result};
 use crate::log::{LogLevel, Logger};
 
@@ -35,6 +36,7 @@ impl Pipe {
     pub fn new(
         pipes: Pipes,
         server: &str,
+        secrets: Secrets,
         logger: &Logger,
         stop: &CancellationToken,
         tasks: &TaskTracker,
@@ -51,7 +53,7 @@ impl Pipe {
             stop.clone(),
             read_messages(pipes.stdout, read, voice.clone()),
         ));
-        tasks.spawn(until(stop.clone(), drain(pipes.stderr, voice)));
+        tasks.spawn(until(stop.clone(), drain(pipes.stderr, secrets, voice)));
         Arc::new(Pipe {
             outgoing,
             incoming: Mutex::new(incoming),
@@ -123,13 +125,15 @@ fn id_of(start: &[u8]) -> Option<RequestId> {
     serde_json::from_str(after[..end].trim()).ok()
 }
 
-async fn drain(stderr: ChildStderr, voice: Voice) {
+/// What a child says is for the log; what it was given in confidence is not.
+async fn drain(stderr: ChildStderr, secrets: Secrets, voice: Voice) {
     let mut lines = Lines::new(BufReader::new(stderr), MAX_LOG_LINE_BYTES);
     while let Ok(Some(line)) = lines.next().await {
+        let cut = matches!(line, Line::TooLong(_));
         let (Line::Whole(line) | Line::TooLong(line)) = line;
         let text = String::from_utf8_lossy(&line);
         if !text.trim().is_empty() {
-            voice.log(LogLevel::Info, text.into_owned());
+            voice.log(LogLevel::Info, secrets.scrub(&text, cut));
         }
     }
 }
