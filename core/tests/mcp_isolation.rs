@@ -108,6 +108,27 @@ async fn failure(script: Value, entry: impl Fn(&Scenario) -> Value) -> (ErrorCod
 }
 
 #[tokio::test]
+async fn a_list_has_a_limit_over_all_its_pages() {
+    let url = |s: &Scenario| json!({"url": s.url("bad")});
+    let mebibyte = json!([{"name": "x", "description": "x".repeat(1024 * 1024)}]);
+    let long =
+        json!({"transport": "http", "tools": mebibyte, "pages": [["x"]], "cursors": ["$fresh"]});
+    let (code, reason) = failure(long, url).await;
+    assert_eq!(code, ErrorCode::LimitExceeded);
+    assert_eq!(
+        reason,
+        "list: the server has more than 67108864 bytes of tools"
+    );
+    let names: Vec<_> = (0..10_001).map(|n| format!("t{n}")).collect();
+    let many: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+    let halves = [&names[..5000], &names[5000..]];
+    let wide = json!({"transport": "http", "tools": many, "pages": halves});
+    let (code, reason) = failure(wide, url).await;
+    assert_eq!(code, ErrorCode::LimitExceeded);
+    assert_eq!(reason, "list: the server has more than 10000 tools");
+}
+
+#[tokio::test]
 async fn a_failure_says_what_happened() {
     let url = |s: &Scenario| json!({"url": s.url("bad")});
     let command = |s: &Scenario| json!({"command": s.command("bad")});

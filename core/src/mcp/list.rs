@@ -14,6 +14,12 @@ use crate::tool::Hints;
 
 const MAX_PAGES: usize = 1000;
 
+/// Most tools of one server, over all pages; those that are left out count.
+const MAX_TOOLS: usize = 10_000;
+
+/// Largest list of one server, over all pages.
+const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
+
 /// A tool as it was listed.
 #[derive(Debug, PartialEq)]
 pub(super) struct ListedTool {
@@ -33,11 +39,20 @@ pub(super) async fn list_tools(
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();
     let mut cursor = None;
+    let (mut bytes, mut listed) = (0, 0);
     for _ in 0..MAX_PAGES {
         let Some(text) = request_page(connection, cursor).await? else {
             return Ok(tools);
         };
+        bytes += text.len();
+        if bytes > MAX_LIST_BYTES {
+            return Err(too_much(format!("{MAX_LIST_BYTES} bytes of tools")));
+        }
         let page = read_page(&text)?;
+        listed += page.tools.len();
+        if listed > MAX_TOOLS {
+            return Err(too_much(format!("{MAX_TOOLS} tools")));
+        }
         for value in page.tools {
             match read_tool(value) {
                 Ok(tool) if names.insert(tool.name.clone()) => tools.push(tool),
@@ -56,10 +71,14 @@ pub(super) async fn list_tools(
             }
         }
     }
-    Err(Error::new(
+    Err(too_much(format!("{MAX_PAGES} pages of tools")))
+}
+
+fn too_much(limit: String) -> Error {
+    Error::new(
         ErrorCode::LimitExceeded,
-        format!("the server has more than {MAX_PAGES} pages of tools"),
-    ))
+        format!("the server has more than {limit}"),
+    )
 }
 
 fn skip(logger: &Logger, server: &str, why: &str) {
