@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Inner;
@@ -11,6 +12,7 @@ use super::run::Plan;
 use super::state::{End, State, Unanswered};
 use super::turns::{self, Cx, check_messages, millis};
 use super::wire;
+use crate::clock::later;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::log::LogLevel;
@@ -18,6 +20,9 @@ use crate::metrics::MetricEvent;
 use crate::store::Transcript;
 use crate::style::Style;
 use crate::toolkit::Toolkit;
+
+/// How long a store may take to save when the time of the run is up, or nearly: the turns that are done had effects.
+const SAVE_GRACE: Duration = Duration::from_secs(2);
 
 /// Runs a plan and tells the metric sink how it ended.
 pub(super) async fn run(plan: Plan, emitter: Emitter) -> Result<RunResult> {
@@ -117,7 +122,7 @@ async fn run_plan(plan: Plan, emitter: &Emitter, progress: &mut Progress) -> Res
         && state.turns > 0
     {
         let save = save(&client, id, before, &state.messages);
-        match (&ended, limits.unless_cancelled(save).await?) {
+        match (&ended, limits.save(save).await?) {
             (_, Ok(())) => {}
             (Ok(_), Err(lost)) => return Err(lost),
             (Err(_), Err(lost)) => options.logger.log(
@@ -157,7 +162,7 @@ fn check(plan: &Plan) -> Result<()> {
 struct Limits<'a> {
     cancel: &'a CancellationToken,
     closed: &'a CancellationToken,
-    deadline: Option<tokio::time::Instant>,
+    deadline: Option<Instant>,
 }
 
 impl<'a> Limits<'a> {
@@ -167,14 +172,35 @@ impl<'a> Limits<'a> {
             cancel: &plan.cancel,
             closed: &plan.client.closed,
             // A timeout beyond the end of the clock is none.
-            deadline: timeout.and_then(|t| tokio::time::Instant::now().checked_add(t)),
+            deadline: timeout.and_then(|t| Instant::now().checked_add(t)),
         }
     }
 
     /// Waits for the future; `None` when the deadline came first.
     async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
+        self.until(self.deadline, work).await
+    }
+
+    /// Waits for the store. One that hangs is `timeout`, [`SAVE_GRACE`] behind the deadline at the latest.
+    async fn save(&self, work: impl Future<Output = Result<()>>) -> Result<Result<()>> {
+        let grace = later(Instant::now(), SAVE_GRACE);
+        let deadline = self.deadline.map(|deadline| deadline.max(grace));
+        let saved = self.until(deadline, work).await?;
+        Ok(saved.unwrap_or_else(|| {
+            Err(Error::new(
+                ErrorCode::Timeout,
+                "the store did not save the conversation in time",
+            ))
+        }))
+    }
+
+    async fn until<T>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl Future<Output = T>,
+    ) -> Result<Option<T>> {
         let deadline = async {
-            match self.deadline {
+            match deadline {
                 Some(deadline) => tokio::time::sleep_until(deadline).await,
                 None => std::future::pending().await,
             }
@@ -184,14 +210,6 @@ impl<'a> Limits<'a> {
             error = self.ended() => Err(error),
             done = work => Ok(Some(done)),
             () = deadline => Ok(None),
-        }
-    }
-
-    async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T> {
-        tokio::select! {
-            biased;
-            error = self.ended() => Err(error),
-            done = work => Ok(done),
         }
     }
 
@@ -263,4 +281,82 @@ fn opening(style: Style, plan: &Plan, mut messages: Vec<Json>) -> Result<Vec<Jso
         messages.push(wire::user_message(style, &plan.prompt.0)?);
     }
     Ok(messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Client, ClientBuilder};
+    use crate::http::{HttpRequest, HttpResponse, HttpTransport};
+    use crate::store::ConversationStore;
+    use futures_util::{StreamExt, stream};
+    use std::sync::Arc;
+
+    struct Yes;
+
+    #[async_trait::async_trait]
+    impl HttpTransport for Yes {
+        async fn send(&self, _: HttpRequest) -> Result<HttpResponse> {
+            let body = r#"{"choices":[{"message":{"role":"assistant","content":"yes"}}]}"#;
+            Ok(HttpResponse {
+                status: 200,
+                headers: Vec::new(),
+                body: stream::iter([Ok(body.into())]).boxed(),
+            })
+        }
+    }
+
+    /// Takes that long for everything; what it saves is gone.
+    struct Slow {
+        get: Duration,
+        save: Duration,
+    }
+
+    #[async_trait::async_trait]
+    impl ConversationStore for Slow {
+        async fn get(&self, _: &str) -> Result<Option<Transcript>> {
+            tokio::time::sleep(self.get).await;
+            Ok(None)
+        }
+
+        async fn save(&self, _: &str, _: Transcript) -> Result<()> {
+            tokio::time::sleep(self.save).await;
+            Ok(())
+        }
+    }
+
+    fn client(get: Duration, save: Duration) -> ClientBuilder {
+        Client::builder("http://127.0.0.1:9", Style::OpenAi, "m")
+            .http_transport(Arc::new(Yes))
+            .store(Arc::new(Slow { get, save }))
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_save_in_time_fails_the_run() {
+        let client = client(Duration::ZERO, HOUR).build().unwrap();
+        let begun = Instant::now();
+        let error = client.ask("hi").id("x").timeout(SECOND).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "timeout: the store did not save the conversation in time"
+        );
+        assert_eq!(begun.elapsed().as_secs(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_may_save_a_little_behind_the_deadline() {
+        let client = client(Duration::ZERO, SECOND * 3 / 2).build().unwrap();
+        let result = client.ask("hi").id("x").timeout(SECOND).await.unwrap();
+        assert_eq!(result.text, "yes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_that_does_not_load_in_time_ends_the_run_like_any_other_delay() {
+        let client = client(HOUR, Duration::ZERO).build().unwrap();
+        let result = client.ask("hi").id("x").timeout(SECOND).await.unwrap();
+        assert_eq!((result.limit, result.turns), (Some(Limit::Timeout), 0));
+    }
 }
