@@ -17,15 +17,21 @@ pub const OWN_VARIABLES: &[(&str, &str)] = &[
 /// The key to send, or none. An empty variable counts as unset.
 ///
 /// # Errors
-/// `invalid_config` when `apiKeyEnv` names a variable that is not set.
+/// `invalid_config` when the explicit key is blank, or `apiKeyEnv` names a variable that is not set.
 pub(crate) fn find(
     explicit: Option<String>,
     variable: Option<&str>,
     base: &Url,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>> {
-    if explicit.is_some() {
-        return Ok(explicit);
+    if let Some(key) = explicit {
+        if key.trim().is_empty() {
+            return Err(Error::config(
+                "apiKey",
+                "must not be empty; leave it out to send no credentials",
+            ));
+        }
+        return Ok(Some(key));
     }
     let read = |name: &str| env(name).filter(|value| !value.trim().is_empty());
     if let Some(name) = variable {
@@ -85,6 +91,18 @@ mod tests {
             found(base, None, Some("MINE")),
             Some("from-mine".to_owned())
         );
+    }
+
+    #[test]
+    fn an_explicit_key_is_not_blank() {
+        let base = Url::parse("https://h.test").unwrap();
+        for key in ["", " "] {
+            let error = find(Some(key.to_owned()), None, &base, |_| None).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "invalid_config: apiKey: must not be empty; leave it out to send no credentials"
+            );
+        }
     }
 
     #[test]
