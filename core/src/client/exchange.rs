@@ -26,6 +26,8 @@ const MAX_STREAM_BYTES: usize = 512 * 1024 * 1024;
 const RELEASE_GRACE: Duration = Duration::from_millis(20);
 /// How much of an error's body is read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
+/// How long it may take to arrive: the status says the most, and a body that drips must not hold up the next attempt.
+const ERROR_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Sends a body until it is answered or the failure stands.
 pub(super) async fn exchange(
@@ -311,10 +313,11 @@ impl Body<'_> {
         Ok(whole)
     }
 
-    /// The beginning of the body, as much as arrives in good order.
+    /// The beginning of the body, as much as arrives in good order and soon.
     async fn head(&mut self, most: usize) -> Vec<u8> {
         let mut head = Vec::new();
-        while let Ok(Some(piece)) = self.next().await {
+        let until = later(Instant::now(), ERROR_PATIENCE);
+        while let Ok(Ok(Some(piece))) = tokio::time::timeout_at(until, self.next()).await {
             let room = most - head.len();
             head.extend_from_slice(&piece[..piece.len().min(room)]);
             if head.len() == most {
@@ -406,6 +409,24 @@ mod tests {
         let client = client(vec![broken, Ok(ANSWER.into())]).build().unwrap();
         let result = client.run("hi").await.unwrap();
         assert_eq!(result.text, "yes");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_error_that_never_ends_is_read_as_far_as_it_came() {
+        let options = options(Style::OpenAi);
+        let letter = |()| async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            Some((Ok(Bytes::from_static(b"x")), ()))
+        };
+        let mut body = Body {
+            options: &options,
+            pieces: stream::unfold((), letter).boxed(),
+            first_byte: None,
+            room: MAX_ANSWER_BYTES,
+        };
+        let begun = Instant::now();
+        assert_eq!(body.head(MAX_ERROR_BYTES).await.len(), 2);
+        assert_eq!(begun.elapsed().as_secs(), 5);
     }
 
     #[tokio::test]

@@ -12,6 +12,9 @@ use crate::style::Style;
 /// Characters of the provider's message that are kept.
 const MAX_MESSAGE: usize = 200;
 
+/// Largest text whose object is kept as `details`, bytes.
+const MAX_DETAILS: usize = 64 * 1024;
+
 /// Values that name who pays. Shape is kept, content is not.
 const PRIVATE: [&str; 4] = ["user_id", "account_id", "org_id", "organization"];
 
@@ -150,6 +153,7 @@ impl Said {
             Some(error) => error.clone(),
             None => whole,
         };
+        let keep = |error| (body.len() <= MAX_DETAILS).then_some(error);
         #[derive(Deserialize)]
         struct Fields {
             message: Option<Value>,
@@ -167,12 +171,12 @@ impl Said {
                 message: text(fields.message).or(text(fields.detail)),
                 code: fields.code.as_ref().and_then(number),
                 kind: text(fields.kind).or(text(fields.code)),
-                details: Some(error),
+                details: keep(error),
             },
             // `{"error": "text"}`
             Err(_) => Said {
                 message: text(Some(error.clone())),
-                details: Some(error),
+                details: keep(error),
                 ..Said::default()
             },
         }
@@ -310,6 +314,21 @@ mod tests {
             event(r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded"}}"#),
             (ErrorCode::ProviderRejected, false)
         );
+    }
+
+    #[test]
+    fn details_are_kept_up_to_a_size() {
+        let details = |padding: usize| {
+            let text = format!(
+                r#"{{"error":{{"message":"m","x":"{}"}}}}"#,
+                "x".repeat(padding)
+            );
+            let failure = from_object(&options(Style::OpenAi), &text);
+            assert_eq!(failure.error.record().message, "error: m");
+            failure.error.record().details.is_some()
+        };
+        assert!(details(60_000));
+        assert!(!details(64 * 1024));
     }
 
     #[test]
