@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,6 +15,9 @@ use crate::error::{Error, ErrorCode, Result};
 
 /// Budget of each phase and of each call where the configuration says nothing.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Largest configuration file.
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Keys whose value can be the server map, in order of precedence.
 const WRAPPERS: [&str; 3] = ["mcpServers", "servers", "mcp"];
@@ -119,9 +124,13 @@ pub enum Expose {
 }
 
 impl McpConfig {
-    /// Reads a file. The error is `not_found` or `invalid_config`.
+    /// Reads a file. The error is `not_found`, `invalid_config`, or `limit_exceeded` for more than 16 MiB.
     pub fn from_path(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| {
+        let mut bytes = Vec::new();
+        // Read rather than asked for its size: not everything that can be opened has one.
+        let read =
+            File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
+        let read = read.map_err(|e| {
             let code = match e.kind() {
                 std::io::ErrorKind::NotFound => ErrorCode::NotFound,
                 _ => ErrorCode::InvalidConfig,
@@ -129,6 +138,15 @@ impl McpConfig {
             let message = format!("the MCP configuration {} cannot be read", path.display());
             Error::new(code, message).because_of(&e)
         })?;
+        if read as u64 > MAX_FILE_BYTES {
+            return Err(Error::new(
+                ErrorCode::LimitExceeded,
+                format!(
+                    "the MCP configuration {} has more than {MAX_FILE_BYTES} bytes",
+                    path.display()
+                ),
+            ));
+        }
         let text = String::from_utf8(bytes).map_err(|_| {
             Error::new(
                 ErrorCode::InvalidConfig,
@@ -402,6 +420,18 @@ mod tests {
             error.record().message,
             "the MCP configuration no/such/mcp.json cannot be read"
         );
+    }
+
+    #[test]
+    fn a_file_has_a_limit() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(MAX_FILE_BYTES + 1).unwrap();
+        let error = McpConfig::from_path(file.path()).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::LimitExceeded);
+        file.as_file().set_len(MAX_FILE_BYTES).unwrap();
+        // As many zero bytes are read, and are no JSON.
+        let error = McpConfig::from_path(file.path()).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidConfig);
     }
 
     #[test]

@@ -31,7 +31,8 @@ impl McpInput {
     /// Reads and checks the configuration.
     ///
     /// # Errors
-    /// `not_found` for a missing file, `invalid_config` for anything else that is wrong.
+    /// `not_found` for a missing file, `limit_exceeded` for one of more than 16 MiB, `invalid_config` for anything else that
+    /// is wrong.
     pub fn read(&self) -> Result<McpConfig> {
         match self {
             McpInput::Path(path) => McpConfig::from_path(path),
