@@ -82,7 +82,7 @@ mod tests {
         let error = decode::<Options>(text).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "invalid_argument: headers: invalid type: string, expected a map at line 1 column 38"
+            "invalid_argument: headers: invalid type: string, expected a map"
         );
     }
 }
