@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorCode, Result};
@@ -67,13 +67,13 @@ pub trait HttpTransport: Send + Sync {
 /// Builds the HTTP client that this library uses everywhere: no redirect across origins, TLS by rustls with the system's
 /// roots, or Mozilla's where the system has none.
 pub fn client(connect_timeout: Duration) -> Result<reqwest::Client> {
-    build(builder()?.connect_timeout(connect_timeout))
+    build(builder(&Tls::default())?.connect_timeout(connect_timeout))
 }
 
 /// The same, before it is built; without a limit on connecting.
-pub(crate) fn builder() -> Result<reqwest::ClientBuilder> {
+pub(crate) fn builder(tls: &Tls) -> Result<reqwest::ClientBuilder> {
     Ok(reqwest::Client::builder()
-        .tls_backend_preconfigured(tls_config()?)
+        .tls_backend_preconfigured(tls.config()?)
         .redirect(reqwest::redirect::Policy::custom(same_origin_only))
         .tcp_nodelay(true)
         .user_agent(concat!("toolspan/", env!("CARGO_PKG_VERSION"))))
@@ -99,6 +99,21 @@ fn same_origin_only(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirec
         attempt.follow()
     } else {
         attempt.stop()
+    }
+}
+
+/// TLS for several clients. Nearly all the time that a client takes to be made goes into reading the system's roots.
+#[derive(Clone, Default)]
+pub(crate) struct Tls(Arc<OnceLock<rustls::ClientConfig>>);
+
+impl Tls {
+    /// Made when it is first asked for.
+    fn config(&self) -> Result<rustls::ClientConfig> {
+        if let Some(config) = self.0.get() {
+            return Ok(config.clone());
+        }
+        let made = tls_config()?;
+        Ok(self.0.get_or_init(|| made).clone())
     }
 }
 

@@ -26,6 +26,7 @@ use super::sse::SseTransport;
 use super::stdio::{Pipe, StdioTransport};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::http::{self, Tls};
 use crate::log::Logger;
 
 /// What every connection of one server has in common.
@@ -34,6 +35,8 @@ pub(super) struct Surroundings {
     pub server: String,
     pub logger: Logger,
     pub counters: Counters,
+    /// Of all servers of one configuration.
+    pub tls: Tls,
     /// Every task of ours, and a token in every task of the SDK.
     pub tasks: TaskTracker,
 }
@@ -138,8 +141,8 @@ async fn remote(
     stop: CancellationToken,
 ) -> Result<Connection> {
     let reached = Reached::default();
-    let builder = crate::http::builder()?.connector_layer(reached.clone());
-    let http = crate::http::build(builder)?;
+    let builder = http::builder(&around.tls)?.connector_layer(reached.clone());
+    let http = http::build(builder)?;
     let ending = Ending {
         stop,
         process: None,

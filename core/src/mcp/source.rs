@@ -19,6 +19,7 @@ use super::session::{RemoteTool, Session};
 use super::status::ServerStatus;
 use crate::counters::Counters;
 use crate::error::{Error, ErrorCode, Result};
+use crate::http::Tls;
 use crate::log::{LogLevel, Logger};
 use crate::tool::{Execute, Hints};
 
@@ -154,6 +155,7 @@ impl McpSource {
         options: &LoadOptions,
     ) -> Result<()> {
         let mut connecting = FuturesUnordered::new();
+        let tls = Tls::default();
         for (id, step) in steps {
             match step.decision {
                 Decision::Disabled => {
@@ -169,6 +171,7 @@ impl McpSource {
                         server: id,
                         logger: options.logger.clone(),
                         counters: options.counters.clone(),
+                        tls: tls.clone(),
                         tasks: self.tasks.clone(),
                     };
                     connecting.push(async move {
