@@ -16,6 +16,7 @@ pub mod log;
 pub mod mcp;
 pub mod metrics;
 pub mod schema;
+mod sse;
 pub mod store;
 pub mod style;
 pub mod tool;

@@ -11,15 +11,17 @@ use super::hooks::{ErrorDecision, RequestFailure};
 use super::options::Options;
 use super::provider_error::{self, Failure, malformed, named};
 use super::retry::{self, Next};
-use super::sse::Decoder;
 use super::wire::{self, Answer, Assembler, CallIds, Flow};
 use crate::clock::later;
 use crate::error::{Error, ErrorCode, Result};
 use crate::http::{HttpRequest, HttpResponse};
 use crate::log::LogLevel;
+use crate::sse::Decoder;
 
 /// Largest answer in one piece.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// Largest event of a stream.
+const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 /// Largest stream: an event of a few hundred bytes may bring one letter.
 const MAX_STREAM_BYTES: usize = 512 * 1024 * 1024;
 /// How long the end of a finished stream may take.
@@ -176,7 +178,7 @@ impl Attempt<'_> {
 
     async fn stream(&mut self, mut body: Body<'_>, ids: &mut CallIds) -> Result<Answer, Failure> {
         let options = self.options;
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new(MAX_EVENT_BYTES);
         let mut assembler = Assembler::new(options.style);
         let mut out = Vec::new();
         loop {

@@ -17,7 +17,6 @@ mod result;
 mod retry;
 mod run;
 mod session;
-mod sse;
 mod state;
 mod stream;
 mod tools;

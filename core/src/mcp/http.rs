@@ -141,9 +141,9 @@ impl HttpClient {
         let mut first = opening;
         events(body.take_until(self.stop.clone().cancelled_owned()))
             .map(move |event| {
-                let event = event.map_err(|e| SseError::Body(Box::new(e)))?;
+                let mut event = event.map_err(|e| SseError::Body(Box::new(e)))?;
                 let is_first = std::mem::take(&mut first);
-                let data = match event.data {
+                event.data = match event.data {
                     Some(data) if !data.trim().is_empty() => match readable(&data) {
                         Some(data) => Some(data),
                         // A server of HTTP+SSE that answers POST with its stream; nothing else will come.
@@ -156,12 +156,7 @@ impl HttpClient {
                     },
                     other => other,
                 };
-                Ok(sse_stream_rmcp::Sse {
-                    event: event.event,
-                    data,
-                    id: event.id,
-                    retry: event.retry,
-                })
+                Ok(event)
             })
             .boxed()
     }

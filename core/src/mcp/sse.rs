@@ -2,16 +2,15 @@
 //! URL to POST to.
 
 use bytes::Bytes;
-use futures_util::stream::{BoxStream, once};
+use futures_util::stream::{BoxStream, try_unfold};
 use futures_util::{Stream, StreamExt};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use sse_stream::{Sse, SseByteStream};
+use sse_stream_rmcp::Sse;
+use std::borrow::Cow;
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -20,6 +19,7 @@ use super::http::{MAX_MESSAGE_BYTES, refused};
 use crate::error::{Error, ErrorCode, Result};
 use crate::http::connection_failed;
 use crate::log::{LogLevel, Logger};
+use crate::sse::{Decoder, SseEvent};
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -28,42 +28,31 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) fn events(
     body: impl Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
 ) -> BoxStream<'static, Result<Sse>> {
-    let since_event = Arc::new(AtomicUsize::new(0));
-    let received = since_event.clone();
-    let bounded = body
-        .map(|piece| piece.map_err(connection_failed))
-        // Some servers end without the blank line that finishes the last event.
-        .chain(once(async { Ok(Bytes::from_static(b"\n\n")) }))
-        .map(move |piece| {
-            let piece = piece?;
-            let total = received.fetch_add(piece.len(), Ordering::Relaxed) + piece.len();
-            if total > MAX_MESSAGE_BYTES {
-                return Err(Error::new(
-                    ErrorCode::LimitExceeded,
-                    format!("an event of the server has more than {MAX_MESSAGE_BYTES} bytes"),
-                ));
+    let begin = (body.fuse().boxed(), Decoder::new(MAX_MESSAGE_BYTES));
+    try_unfold(begin, |(mut body, mut decoder)| async move {
+        loop {
+            if let Some(event) = decoder.next_event()?.map(owned) {
+                return Ok(Some((event, (body, decoder))));
             }
-            Ok(piece)
-        });
-    SseByteStream::new(bounded.boxed())
-        .map(move |event| {
-            since_event.store(0, Ordering::Relaxed);
-            event.map_err(|error| match error {
-                sse_stream::Error::Body(cause) => match cause.downcast::<Error>() {
-                    Ok(ours) => *ours,
-                    Err(_) => broken(),
-                },
-                _ => broken(),
-            })
-        })
-        .boxed()
+            match body.next().await {
+                Some(piece) => decoder.push(&piece.map_err(connection_failed)?)?,
+                None => {
+                    let last = decoder.finish()?.map(owned);
+                    return Ok(last.map(|event| (event, (body, decoder))));
+                }
+            }
+        }
+    })
+    .boxed()
 }
 
-fn broken() -> Error {
-    Error::new(
-        ErrorCode::InvalidResponse,
-        "the event stream of the server cannot be read",
-    )
+fn owned(event: SseEvent<'_>) -> Sse {
+    Sse {
+        event: (!event.name.is_empty()).then(|| event.name.into_owned()),
+        data: Some(event.data.into_owned()),
+        id: event.id.map(Cow::into_owned),
+        retry: event.retry,
+    }
 }
 
 /// A connection over HTTP+SSE.

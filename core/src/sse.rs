@@ -1,19 +1,18 @@
-//! Server-sent events, decoded as the bytes come (SPEC 7.5).
+//! Server-sent events, decoded as the bytes come (SPEC 3.2, 7.5).
 //!
 //! The grammar is that of the HTML standard: a byte order mark at the start, lines ended by CR, LF or CRLF wherever the
 //! network cut them, comments, one optional space after the colon, several `data` lines joined by LF. Two things differ
-//! because providers do: an event that the end of the stream cuts before its blank line is delivered, and a size limit holds.
+//! because servers do: an event that the end of the stream cuts before its blank line is delivered, and a size limit holds.
 
 use std::borrow::Cow;
 
 use crate::error::{Error, ErrorCode, Result};
 
-/// Largest event accepted, also the largest line.
-pub(crate) const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
-
 /// Bytes in, events out. [`push`](Decoder::push) bytes, then take events until there is none.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Decoder {
+    /// Largest event accepted, also the largest line, bytes.
+    limit: usize,
     buffer: Vec<u8>,
     /// Where the line being read starts in `buffer`.
     start: usize,
@@ -26,6 +25,8 @@ pub(crate) struct Decoder {
     event: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
+    id: Option<Vec<u8>>,
+    retry: Option<u64>,
     /// The event before was handed out; the next one starts empty.
     taken: bool,
 }
@@ -36,9 +37,31 @@ pub(crate) struct SseEvent<'a> {
     /// Empty when the stream names none.
     pub name: Cow<'a, str>,
     pub data: Cow<'a, str>,
+    /// The id given since the event before, if one was.
+    pub id: Option<Cow<'a, str>>,
+    /// Milliseconds to wait before connecting again, if given since the event before.
+    pub retry: Option<u64>,
 }
 
 impl Decoder {
+    /// A decoder at the beginning of a stream whose events have at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Decoder {
+            limit,
+            buffer: Vec::new(),
+            start: 0,
+            scanned: 0,
+            after_cr: false,
+            begun: false,
+            event: Vec::new(),
+            data: Vec::new(),
+            has_data: false,
+            id: None,
+            retry: None,
+            taken: false,
+        }
+    }
+
     /// Adds bytes. Errors with `limit_exceeded` when an unfinished line grows too large.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<()> {
         if self.start > 0 {
@@ -46,7 +69,7 @@ impl Decoder {
             self.scanned -= self.start;
             self.start = 0;
         }
-        limit(self.buffer.len().saturating_add(bytes.len()))?;
+        self.check(self.buffer.len().saturating_add(bytes.len()))?;
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
@@ -87,6 +110,8 @@ impl Decoder {
             self.event.clear();
             self.data.clear();
             self.has_data = false;
+            self.id = None;
+            self.retry = None;
         }
     }
 
@@ -95,6 +120,8 @@ impl Decoder {
         SseEvent {
             name: String::from_utf8_lossy(&self.event),
             data: String::from_utf8_lossy(&self.data),
+            id: self.id.as_deref().map(String::from_utf8_lossy),
+            retry: self.retry,
         }
     }
 
@@ -139,7 +166,7 @@ impl Decoder {
         };
         match name {
             b"data" => {
-                limit(self.data.len().saturating_add(value.len()))?;
+                self.check(self.data.len().saturating_add(value.len()))?;
                 if self.has_data {
                     self.data.push(b'\n');
                 }
@@ -150,20 +177,25 @@ impl Decoder {
                 self.event.clear();
                 self.event.extend_from_slice(value);
             }
+            b"id" if !value.contains(&0) => self.id = Some(value.to_vec()),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                let text = std::str::from_utf8(value).unwrap_or_default();
+                self.retry = text.parse().ok().or(self.retry);
+            }
             _ => {}
         }
         Ok(())
     }
-}
 
-fn limit(bytes: usize) -> Result<()> {
-    if bytes > MAX_EVENT_BYTES {
-        return Err(Error::new(
-            ErrorCode::LimitExceeded,
-            format!("an event of the stream is larger than {MAX_EVENT_BYTES} bytes"),
-        ));
+    fn check(&self, bytes: usize) -> Result<()> {
+        if bytes > self.limit {
+            return Err(Error::new(
+                ErrorCode::LimitExceeded,
+                format!("an event of the stream is larger than {} bytes", self.limit),
+            ));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -173,7 +205,7 @@ mod tests {
     type Owned = (String, String);
 
     fn decode<'a>(reads: impl IntoIterator<Item = &'a [u8]>) -> Vec<Owned> {
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new(1024);
         let mut events = Vec::new();
         for read in reads {
             decoder.push(read).unwrap();
@@ -223,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_carriage_return_at_the_end_of_a_read_does_not_wait_for_the_next() {
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new(1024);
         decoder.push(b"data: a\r\r").unwrap();
         assert_eq!(decoder.next_event().unwrap().unwrap().data, "a");
         decoder.push(b"\ndata: b\n\r\n").unwrap();
@@ -242,9 +274,25 @@ mod tests {
     }
 
     #[test]
+    fn an_event_has_the_id_and_the_retry_since_the_one_before() {
+        let mut decoder = Decoder::new(1024);
+        let stream =
+            "id: 1\nretry: 50\ndata\n\ndata: x\n\nid: 3\n\nid: a\0\nretry: 5s\ndata: y\n\n";
+        decoder.push(stream.as_bytes()).unwrap();
+        let mut next = || {
+            let event = decoder.next_event().unwrap().unwrap();
+            let id = event.id.map(Cow::into_owned);
+            (event.data.into_owned(), id, event.retry)
+        };
+        assert_eq!(next(), (String::new(), Some("1".to_owned()), Some(50)));
+        assert_eq!(next(), ("x".to_owned(), None, None));
+        assert_eq!(next(), ("y".to_owned(), Some("3".to_owned()), None));
+    }
+
+    #[test]
     fn an_endless_line_is_an_error() {
-        let mut decoder = Decoder::default();
-        let piece = vec![b'x'; MAX_EVENT_BYTES / 2];
+        let mut decoder = Decoder::new(1024);
+        let piece = [b'x'; 512];
         decoder.push(&piece).unwrap();
         assert!(decoder.next_event().unwrap().is_none());
         decoder.push(&piece).unwrap();
