@@ -100,12 +100,12 @@ async fn an_error_holds_the_providers_words_but_no_secret() {
     let error = client.run("hi").await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "provider_rejected: HTTP 400: bad model for [redacted]"
+        "provider_rejected: HTTP 400: bad model for «redacted»"
     );
     assert_eq!(
         error.record().details,
         Some(
-            json!({"message": "bad model for [redacted]", "type": "invalid_request_error", "user_id": "[redacted]", "param": null})
+            json!({"message": "bad model for «redacted»", "type": "invalid_request_error", "user_id": "«redacted»", "param": null})
         )
     );
     let error = client.run("hi").await.unwrap_err();

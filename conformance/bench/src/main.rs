@@ -5,7 +5,7 @@
 
 use clap::Parser;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolspan_bench::peer::{Fallible, Peer};
 use toolspan_bench::{Plan, Report};
@@ -33,7 +33,10 @@ struct Options {
 fn main() -> Fallible<()> {
     let options = Options::parse();
     let peer = Peer::start(&options.fixtures)?;
-    let (id, mut plan) = scenario(&peer)?;
+    let command = mcp_server(&options.fixtures)?;
+    let (id, pioneering) = scenario(&peer, &command, true)?;
+    // What a peer writes down costs it more than the work; nothing of the measured runs is kept.
+    let (_, mut plan) = scenario(&peer, &command, false)?;
     let programs: Vec<(&str, Vec<&str>)> = options
         .programs
         .iter()
@@ -45,14 +48,7 @@ fn main() -> Fallible<()> {
         .iter()
         .find(|(name, _)| *name == "rust")
         .ok_or("a program named rust")?;
-    run(
-        pioneer,
-        &Plan {
-            warm_up: 0,
-            runs: 1,
-            ..plan.clone()
-        },
-    )?;
+    run(pioneer, &pioneering)?;
     plan.bodies = bodies(&peer, &id)?;
     plan.warm_up = options.runs / 4;
     plan.runs = options.runs;
@@ -84,23 +80,33 @@ fn split(program: &str) -> Fallible<(&str, Vec<&str>)> {
     Ok((name, command.split(' ').collect()))
 }
 
-/// The id of the scenario, and what the programs need to know of it.
-fn scenario(peer: &Peer) -> Fallible<(String, Plan)> {
+/// The command of a stdio MCP server with one tool, which talks to nobody else.
+fn mcp_server(fixtures: &Path) -> Fallible<Vec<String>> {
     let add = json!({"name": "add", "description": "Add two integers", "does": {"text": "4"},
         "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}});
+    let script = fixtures.with_file_name("bench-mcp.json");
+    std::fs::write(
+        &script,
+        json!({"transport": "stdio", "tools": [add]}).to_string(),
+    )?;
+    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or("a path in UTF-8");
+    Ok(vec![
+        text(fixtures)?,
+        "mcp".into(),
+        "--script".into(),
+        text(&script)?,
+    ])
+}
+
+/// The id of a new scenario, and what the programs need to know of it.
+fn scenario(peer: &Peer, command: &[String], record: bool) -> Fallible<(String, Plan)> {
     let calls = json!([
         {"id": "call_1", "name": "calc_add", "args": {"a": 2, "b": 2}},
         {"id": "call_2", "name": "calc_add", "args": {"a": 2, "b": 2}},
     ]);
-    let answer = peer.ask(
-        "POST",
-        "/scenarios",
-        &json!({
-            "mcp": {"calc": {"transport": "stdio", "tools": [add]}},
-            "llm": {"model": {"style": "openai", "replies": [{"calls": calls}, {"text": "It is 4, twice."}], "then": "cycle"}},
-        }),
-    )?;
-    let command = serde_json::from_value(answer["mcp"]["calc"]["command"].clone())?;
+    let replies = json!([{"calls": calls}, {"text": "It is 4, twice."}]);
+    let model = json!({"style": "openai", "replies": replies, "then": "cycle", "record": record});
+    let answer = peer.ask("POST", "/scenarios", &json!({"llm": {"model": model}}))?;
     let base_url = answer["llm"]["model"]["baseUrl"]
         .as_str()
         .ok_or("a base URL")?
@@ -110,7 +116,7 @@ fn scenario(peer: &Peer) -> Fallible<(String, Plan)> {
         id,
         Plan {
             base_url,
-            command,
+            command: command.to_vec(),
             warm_up: 0,
             runs: 1,
             bodies: Vec::new(),

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::options::Options;
 use super::retry;
 use crate::error::{Error, ErrorCode};
+use crate::log::REDACTED;
 use crate::style::Style;
 
 /// Characters of the provider's message that are kept.
@@ -234,7 +235,7 @@ fn scrub(options: &Options, text: &str) -> String {
     for secret in &options.secrets {
         // A shorter value is no secret and would mangle the text.
         if secret.len() >= 6 && text.contains(secret.as_str()) {
-            text = text.replace(secret.as_str(), "[redacted]");
+            text = text.replace(secret.as_str(), REDACTED);
         }
     }
     text
@@ -248,7 +249,7 @@ fn redacted(options: &Options, value: Value) -> Value {
             .into_iter()
             .map(|(key, value)| {
                 let value = if PRIVATE.contains(&key.as_str()) && !value.is_null() {
-                    Value::String("[redacted]".to_owned())
+                    Value::String(REDACTED.to_owned())
                 } else {
                     redacted(options, value)
                 };

@@ -1,10 +1,9 @@
 //! What a child process was given in confidence, taken out of what it says (SPEC 3.2).
 
+use crate::log::REDACTED;
+
 /// Shorter values are no secrets, and taking them out would mangle every text.
 const SHORTEST: usize = 6;
-
-/// What stands in the place of a secret.
-const MARK: &str = "«redacted»";
 
 /// Texts that must not reach a log.
 #[derive(Clone, Default)]
@@ -36,10 +35,10 @@ impl Secrets {
         while let Some(next) = rest.chars().next() {
             let whole = self.texts.iter().find(|text| rest.starts_with(*text));
             if let Some(secret) = whole {
-                out.push_str(MARK);
+                out.push_str(REDACTED);
                 rest = &rest[secret.len()..];
             } else if cut && self.texts.iter().any(|text| text.starts_with(rest)) {
-                out.push_str(MARK);
+                out.push_str(REDACTED);
                 break;
             } else {
                 out.push(next);
