@@ -227,7 +227,7 @@ class Engine {
     return open(new Toolkit(), this.#pump, "toolkit", toolkit, handlers);
   }
 
-  createClient({ store, ...rest }) {
+  createClient({ store, ...rest } = {}) {
     const own = store !== null && typeof store === "object";
     const called = own ? (method, ...args) => store[method](...args) : store;
     const { options, handlers } = this.#pump.encode({ ...rest, store: called });

@@ -56,6 +56,8 @@ class Engine {
     const thrown = new Map();
     const ended = new Promise((resolve) => {
       if (signal?.aborted) return resolve({ error: CANCELLED, cause: signal.reason });
+      // Of any realm; before anything is kept, or the process would wait for what never starts.
+      if (signal && typeof signal.addEventListener !== "function") throw new TypeError("signal must be an AbortSignal");
       const request = JSON.stringify({ op, args });
       const operation = {
         resolve,

@@ -43,6 +43,14 @@ test("a program stays alive while a call is pending", async (t) => {
   assert.deepEqual(await program.ended, { ...CLEAN, stdout: "waiting\nlate\n" });
 });
 
+test("what is no AbortSignal is refused, and nothing stays behind", async () => {
+  const end = await run(`
+    const client = createClient({ baseUrl: "http://127.0.0.1:9", style: "openai", model: "m", apiKey: "k" });
+    await client.run("hi", { signal: new AbortController() }).catch((error) => say(String(error)));
+  `);
+  assert.deepEqual(end, { ...CLEAN, stdout: "TypeError: signal must be an AbortSignal\n" });
+});
+
 test("a failure that nobody awaits is an unhandled rejection like any other", async () => {
   const end = await run(`createToolkit({ nonsense: 1 })`);
   assert.equal(end.code, 1);

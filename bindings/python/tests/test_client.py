@@ -15,6 +15,7 @@ import toolspan
 from toolspan import (
     ContentPart,
     DoneEvent,
+    Engine,
     HttpRequest,
     HttpResponse,
     TextEvent,
@@ -201,6 +202,32 @@ def test_a_wrong_option_is_named_when_the_client_is_created() -> None:
         create_client(base_url="http://x", style="openia", model="m")  # type: ignore[typeddict-item]
     with pytest.raises(TypeError, match="hooks.before_llm must be a function, not int"):
         create_client(base_url="http://x", style="openai", model="m", hooks={"before_llm": 3})  # type: ignore[typeddict-item]
+
+
+def test_a_toolkit_of_another_engine_or_twin_is_refused() -> None:
+    async def main() -> None:
+        engine, another = Engine(), Engine()
+        client = create_client(engine=engine, base_url="http://x", style="openai", model="m")
+        async with create_toolkit(engine=engine) as mine, create_toolkit(engine=another) as other:
+            assert other._number == mine._number, "which is why it has to be refused"
+            for wrong in (other, create_toolkit(), sync.create_toolkit()):
+                with pytest.raises(TypeError, match="of the same engine"):
+                    await client.run("hi", toolkit=wrong)  # type: ignore[arg-type]
+                with pytest.raises(TypeError, match="of the same engine"):
+                    client.conversation(toolkit=wrong)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match=r"toolspan\.sync"):
+                sync.create_client(base_url="http://x", style="openai", model="m").run("hi", toolkit=mine)  # type: ignore[arg-type]
+        engine.close()
+        another.close()
+
+    asyncio.run(main())
+
+
+def test_what_is_no_prompt_is_said_to_be_none() -> None:
+    with sync.create_client(base_url="http://x", style="openai", model="m") as client:
+        for wrong in (5, None, {"type": "text", "text": "hi"}):
+            with pytest.raises(toolspan.InvalidArgumentError, match="prompt: expected text or a list"):
+                client.run(wrong)  # type: ignore[arg-type]
 
 
 # The program's functions

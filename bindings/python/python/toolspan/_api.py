@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, Mapping, cast
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterator, cast
 
 from . import _engine
 from ._base import ToolspanError, camel, lazy
@@ -108,8 +109,12 @@ class _Owner:
         out: dict[str, Any] = {}
         for name, value in options.items():
             if name == "tools":
+                if not isinstance(value, Iterable):
+                    raise TypeError(f"tools must be a list of functions and Tool objects, not {type(value).__name__}")
                 value = [self._tool(each) for each in value]
             elif name == "hooks" and value is not None:
+                if not isinstance(value, Mapping):
+                    raise TypeError(f"hooks must be a dict of functions, not {type(value).__name__}")
                 value = {camel(k): self._hook(f, f"hooks.{k}") for k, f in value.items() if f is not None}
             elif name == "http_client" and value is not None:
                 from ._http import HttpHost
@@ -293,7 +298,7 @@ class Client(_Owner):
 
     def conversation(self, *, id: str | None = None, toolkit: Toolkit | None = None) -> Conversation:
         """A conversation that remembers; under ``id`` in the store, or only here."""
-        args = self._ref() if toolkit is None else {**self._ref(), **toolkit._ref()}
+        args = {**self._ref(), **self._toolkit_ref(toolkit)}
         args = args if id is None else {**args, "id": id}
         return Conversation(self, toolkit, self._engine.call("conversation.create", args)["conversation"])
 
@@ -317,9 +322,18 @@ class Client(_Owner):
 
     def _args(self, prompt: Prompt, toolkit: Toolkit | None, options: dict[str, Any]) -> dict[str, Any]:
         args = {**self._ref(), "prompt": _prompt(prompt)}
-        if toolkit is not None:
-            args.update(toolkit._ref())
+        args.update(self._toolkit_ref(toolkit))
         return {**args, **{camel(name): value for name, value in options.items()}}
+
+    def _toolkit_ref(self, toolkit: Toolkit | None) -> dict[str, Any]:
+        if toolkit is None:
+            return {}
+        # Numbers are an engine's own: under another engine's, the call would reach some other toolkit.
+        if not isinstance(toolkit, Toolkit) or toolkit._engine is not self._engine:
+            raise TypeError(
+                "toolkit is what create_toolkit of the same engine gave; did you forget to await or enter it?"
+            )
+        return toolkit._ref()
 
     def _ref(self) -> dict[str, Any]:
         if self._number is None:
@@ -338,7 +352,9 @@ class Client(_Owner):
 
 
 def _prompt(prompt: Any) -> Any:
-    return prompt if isinstance(prompt, str) else [part if isinstance(part, dict) else to_json(part) for part in prompt]
+    if isinstance(prompt, (str, Mapping)) or not isinstance(prompt, Iterable):
+        return prompt  # the engine says what is wrong with it
+    return [part if isinstance(part, dict) else to_json(part) for part in prompt]
 
 
 def _result(raw: dict[str, Any], failures: Mapping[Any, BaseException]) -> RunResult:

@@ -18,7 +18,13 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable
 
-from . import _toolspan as native
+try:
+    import toolspan._toolspan as native
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "the native module toolspan._toolspan is not there; in a clone, build it with `make python`"
+    ) from error
+
 from ._abi import ABI_VERSION
 from ._base import ToolspanError, camel, encode
 from ._errors import ClosedError, InternalError, InvalidArgumentError

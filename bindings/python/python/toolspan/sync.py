@@ -363,7 +363,11 @@ def __getattr__(name: str) -> object:
 
 
 def _inner(toolkit: Toolkit | None) -> _async.Toolkit | None:
-    return None if toolkit is None else toolkit._toolkit
+    if toolkit is None:
+        return None
+    if not isinstance(toolkit, Toolkit):
+        raise TypeError("toolkit is what create_toolkit of toolspan.sync gave")
+    return toolkit._toolkit
 
 
 _loop: asyncio.AbstractEventLoop | None = None
