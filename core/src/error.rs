@@ -203,6 +203,13 @@ impl Error {
         self
     }
 
+    /// Names what the whole error is about, e.g. a file, before its message.
+    #[must_use]
+    pub fn inside(mut self, what: &str) -> Self {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+
     /// Sets the MCP server.
     #[must_use]
     pub fn server(mut self, id: impl Into<String>) -> Self {

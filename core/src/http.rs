@@ -187,9 +187,29 @@ impl HttpTransport for ReqwestTransport {
     }
 }
 
+/// What the lowest layer said, e.g. `Connection refused (os error 111)`.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut link = error;
+    while let Some(source) = link.source() {
+        link = source;
+    }
+    link.to_string()
+}
+
 /// A reqwest error without its URL, whose query may hold a key.
 pub(crate) fn connection_failed(error: reqwest::Error) -> Error {
+    let peer = error.url().and_then(|url| {
+        Some(format!(
+            "{}:{}",
+            url.host_str()?,
+            url.port_or_known_default()?
+        ))
+    });
     let error = error.without_url();
+    if let (true, false, Some(peer)) = (error.is_connect(), error.is_timeout(), peer) {
+        let message = format!("could not connect to {peer}: {}", innermost(&error));
+        return Error::new(ErrorCode::ConnectionFailed, message).because_of(&error);
+    }
     let what = if error.is_timeout() {
         "the connection timed out"
     } else if error.is_builder() {

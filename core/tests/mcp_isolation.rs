@@ -239,7 +239,9 @@ async fn a_server_nobody_runs_is_not_reached() {
     assert_eq!(error.code, ErrorCode::ConnectionFailed);
     assert_eq!(
         error.message,
-        "connect: the connection failed (Connection refused (os error 111))"
+        format!(
+            "connect: could not connect to 127.0.0.1:{port}: Connection refused (os error 111)"
+        )
     );
     assert!(!format!("{status:?}").contains("SECRET"));
 }

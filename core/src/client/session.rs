@@ -138,7 +138,7 @@ async fn run_plan(plan: Plan, emitter: &Emitter, progress: &mut Progress) -> Res
 
 fn check(plan: &Plan) -> Result<()> {
     if plan.toolkit.as_ref().is_some_and(Toolkit::is_closed) {
-        return Err(Error::new(ErrorCode::Closed, "the toolkit is closed"));
+        return Err(crate::toolkit::closed());
     }
     if plan.max_turns == Some(0) {
         return Err(Error::argument("maxTurns", "must be at least 1"));
@@ -162,6 +162,7 @@ fn check(plan: &Plan) -> Result<()> {
 struct Limits<'a> {
     cancel: &'a CancellationToken,
     closed: &'a CancellationToken,
+    toolkit: Option<&'a Toolkit>,
     deadline: Option<Instant>,
 }
 
@@ -171,6 +172,7 @@ impl<'a> Limits<'a> {
         Limits {
             cancel: &plan.cancel,
             closed: &plan.client.closed,
+            toolkit: plan.toolkit.as_ref(),
             // A timeout beyond the end of the clock is none.
             deadline: timeout.and_then(|t| Instant::now().checked_add(t)),
         }
@@ -215,10 +217,17 @@ impl<'a> Limits<'a> {
 
     /// Waits for somebody to end the run.
     async fn ended(&self) -> Error {
+        let toolkit_closed = async {
+            match self.toolkit {
+                Some(toolkit) => toolkit.closed().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Error::cancelled(),
             () = self.closed.cancelled() => Error::new(ErrorCode::Closed, "the client is closed"),
+            () = toolkit_closed => crate::toolkit::closed(),
         }
     }
 }

@@ -135,7 +135,10 @@ impl McpConfig {
                 std::io::ErrorKind::NotFound => ErrorCode::NotFound,
                 _ => ErrorCode::InvalidConfig,
             };
-            let message = format!("the MCP configuration {} cannot be read", path.display());
+            let message = format!(
+                "the MCP configuration {} cannot be read: {e}",
+                path.display()
+            );
             Error::new(code, message).because_of(&e)
         })?;
         if read as u64 > MAX_FILE_BYTES {
@@ -153,7 +156,7 @@ impl McpConfig {
                 format!("the MCP configuration {} is not UTF-8", path.display()),
             )
         })?;
-        McpConfig::from_text(&text)
+        McpConfig::from_text(&text).map_err(|e| e.inside(&path.display().to_string()))
     }
 
     /// Parses the text of a JSON document; a byte order mark is skipped.
@@ -418,7 +421,7 @@ mod tests {
         assert_eq!(error.code(), ErrorCode::NotFound);
         assert_eq!(
             error.record().message,
-            "the MCP configuration no/such/mcp.json cannot be read"
+            "the MCP configuration no/such/mcp.json cannot be read: No such file or directory (os error 2)"
         );
     }
 

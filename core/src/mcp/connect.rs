@@ -25,7 +25,7 @@ use super::reached::Reached;
 use super::sse::SseTransport;
 use super::stdio::{Pipe, StdioTransport};
 use crate::counters::Counters;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::http::{self, Tls};
 use crate::log::Logger;
 
@@ -80,6 +80,9 @@ fn within(phase: &str, error: Error) -> Error {
     let mut record = error.into_record();
     // The innermost cause is what a person needs ("connection refused"), so it stands in the message too.
     record.message = match record.cause.last() {
+        Some(cause) if record.message.ends_with(&cause.message) => {
+            format!("{phase}: {}", record.message)
+        }
         Some(cause) => format!("{phase}: {} ({})", record.message, cause.message),
         None => format!("{phase}: {}", record.message),
     };
@@ -122,7 +125,12 @@ async fn local(
         match greeting.await {
             Ok(greeted) => Ok(greeted),
             Err(error) => match (handshake_error(&error), &ending.process) {
-                (None, Some(process)) => {
+                // Whether writing or reading noticed first is chance; what happened is that the process ended.
+                (found, Some(process))
+                    if found
+                        .as_ref()
+                        .is_none_or(|e| e.code() == ErrorCode::ProcessFailed) =>
+                {
                     let status = process.exit_within(Duration::from_millis(250)).await;
                     Err(process_ended(status))
                 }

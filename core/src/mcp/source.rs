@@ -237,7 +237,8 @@ impl McpSource {
     /// Notes that a server cannot be used; fails where it must be.
     fn fail(&mut self, id: String, required: bool, error: Error, logger: &Logger) -> Result<()> {
         if required {
-            let message = format!("the required MCP server {id} cannot be used");
+            let reason = ServerStatus::failed(&error).reason.unwrap_or_default();
+            let message = format!("the required MCP server {id} cannot be used: {reason}");
             return Err(Error::new(ErrorCode::RequiredServerFailed, message)
                 .server(id)
                 .because(&error));

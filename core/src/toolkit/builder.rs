@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -186,7 +185,7 @@ impl ToolkitBuilder {
         Ok(Toolkit(Arc::new(Inner {
             tools: RwLock::new(tools.into()),
             mcp,
-            closed: AtomicBool::new(false),
+            closed: CancellationToken::new(),
             ended: OnceCell::new(),
             counted: Mutex::new(Some(self.counters.toolkit())),
             logger: self.logger,

@@ -6,9 +6,9 @@ mod builder;
 pub use builder::{McpInput, ToolkitBuilder};
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 
 use crate::counters::Counted;
 use crate::error::{Error, ErrorCode, Result};
@@ -28,8 +28,8 @@ struct Inner {
     /// Replaced as a whole by `register`; a run works on the list it started with.
     tools: RwLock<Arc<[Tool]>>,
     mcp: Option<McpSource>,
-    /// Set first: from then on nothing new starts.
-    closed: AtomicBool,
+    /// Cancelled first: from then on nothing new starts, and calls in flight end.
+    closed: CancellationToken,
     /// Set last: whoever closes a second time waits for the first.
     ended: OnceCell<()>,
     /// Counts this toolkit as open for as long as it is there.
@@ -83,6 +83,12 @@ impl Toolkit {
         };
         let cancel = context.cancel.clone();
         let timeout = context.timeout;
+        // Dropped with the call, so a tool that works elsewhere hears of every end.
+        let context = ToolContext {
+            cancel: cancel.child_token(),
+            ..context
+        };
+        let _ended = context.cancel.clone().drop_guard();
         let call = async {
             match timeout {
                 None => Ok(tool.execute(arguments, context).await),
@@ -94,6 +100,7 @@ impl Toolkit {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Error::cancelled()),
+            () = self.closed() => Err(closed()),
             result = call => result,
         }
     }
@@ -149,9 +156,9 @@ impl Toolkit {
         Ok(true)
     }
 
-    /// Ends sessions, sockets and process trees (SPEC 3.8). Idempotent; calls in flight end with an error result.
+    /// Ends sessions, sockets and process trees (SPEC 3.8). Idempotent; calls and runs in flight end with `closed`.
     pub async fn close(&self) {
-        self.0.closed.store(true, Ordering::Release);
+        self.0.closed.cancel();
         let end = || async {
             let tools = std::mem::replace(
                 &mut *self.0.tools.write().unwrap_or_else(PoisonError::into_inner),
@@ -181,16 +188,26 @@ impl Toolkit {
 
     /// Whether [`Toolkit::close`] was called.
     pub fn is_closed(&self) -> bool {
-        self.0.closed.load(Ordering::Acquire)
+        self.0.closed.is_cancelled()
+    }
+
+    /// Waits until [`Toolkit::close`] is called.
+    pub(crate) async fn closed(&self) {
+        self.0.closed.cancelled().await;
     }
 
     fn open(&self) -> Result<()> {
         if self.is_closed() {
-            Err(Error::new(ErrorCode::Closed, "the toolkit is closed"))
+            Err(closed())
         } else {
             Ok(())
         }
     }
+}
+
+/// What every use of a closed toolkit, and every run that still used it, ends with.
+pub(crate) fn closed() -> Error {
+    Error::new(ErrorCode::Closed, "the toolkit is closed")
 }
 
 impl std::fmt::Debug for Toolkit {
