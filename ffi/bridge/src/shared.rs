@@ -1,6 +1,6 @@
 //! What the tasks of one engine share: the queue, the host, and the open objects.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::event;
 use crate::handles::{Kind, Table};
@@ -8,8 +8,9 @@ use crate::host::{Host, HostCallKind, Kinds};
 use crate::operation::{self, Operations};
 use crate::queue::Queue;
 use crate::streams::Streams;
+use toolspan::http::{HttpTransport, ReqwestTransport};
 use toolspan::log::Logger;
-use toolspan::{Client, Conversation, Counters, LogLevel, Metrics, Toolkit};
+use toolspan::{Client, Conversation, Counters, Error, LogLevel, Toolkit};
 
 pub(crate) struct Shared {
     pub(crate) queue: Arc<Queue>,
@@ -18,15 +19,11 @@ pub(crate) struct Shared {
     pub(crate) logger: Logger,
     pub(crate) counters: Counters,
     pub(crate) toolkits: Table<Toolkit>,
-    pub(crate) clients: Table<Arc<OpenClient>>,
+    pub(crate) clients: Table<Client>,
     pub(crate) conversations: Table<Conversation>,
     pub(crate) streams: Streams,
-}
-
-/// A client and what it counts.
-pub(crate) struct OpenClient {
-    pub(crate) client: Client,
-    pub(crate) metrics: Arc<Metrics>,
+    /// Made with the first client that uses it.
+    transport: OnceLock<ReqwestTransport>,
 }
 
 impl Shared {
@@ -43,14 +40,29 @@ impl Shared {
             clients: Table::new(Kind::Client),
             conversations: Table::new(Kind::Conversation),
             streams: Streams::default(),
+            transport: OnceLock::new(),
         }
+    }
+
+    /// The connections to model endpoints, one pool for all clients: a program that makes a client for each request still
+    /// keeps its connections, and does not run out of sockets when it closes none.
+    pub(crate) fn transport(&self) -> Result<Arc<dyn HttpTransport>, Error> {
+        let transport = match self.transport.get() {
+            Some(transport) => transport,
+            // Two first clients at once both make one; one of them is kept.
+            None => {
+                let made = ReqwestTransport::new()?;
+                self.transport.get_or_init(|| made)
+            }
+        };
+        Ok(Arc::new(transport.clone()))
     }
 
     /// Closes what the operations opened and nobody closed.
     pub(crate) async fn close_objects(&self) {
         self.conversations.drain();
-        for open in self.clients.drain() {
-            open.client.close();
+        for client in self.clients.drain() {
+            client.close();
         }
         let toolkits = self.toolkits.drain();
         futures_util::future::join_all(toolkits.iter().map(Toolkit::close)).await;

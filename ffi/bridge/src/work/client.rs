@@ -11,25 +11,19 @@ use crate::ops::{
     ClientCreate, ClientNumber, Empty, MetricsText, Prompt, Run, StreamItems, StreamNext,
 };
 use crate::options::{ClientOptions, StoreOption};
-use crate::shared::{OpenClient, Shared};
+use crate::shared::Shared;
 use crate::streams::{DEFAULT_ITEMS, Pulled};
-use toolspan::{Client, ClientBuilder, Error, ErrorCode, Metrics, RunResult, client};
+use toolspan::{Client, Error, ErrorCode, RunResult, client};
 
 pub(crate) fn create(context: &Context, args: ClientCreate) -> Result<ClientNumber, Error> {
     let shared = &context.shared;
-    let metrics = Arc::new(Metrics::new());
-    let client = build(shared, args.options, &metrics)?;
-    let open = Arc::new(OpenClient { client, metrics });
+    let client = build(shared, args.options)?;
     Ok(ClientNumber {
-        client: shared.clients.insert(open)?,
+        client: shared.clients.insert(client)?,
     })
 }
 
-fn build(
-    shared: &Arc<Shared>,
-    options: ClientOptions,
-    metrics: &Arc<Metrics>,
-) -> Result<Client, Error> {
+fn build(shared: &Arc<Shared>, options: ClientOptions) -> Result<Client, Error> {
     let required = |path| move || Error::config(path, "is required");
     let base_url = options.base_url.ok_or_else(required("baseUrl"))?;
     let style = options.style.ok_or_else(required("style"))?;
@@ -67,9 +61,10 @@ fn build(
         on_error: options.on_error,
     };
     builder = hooks.install(builder, &shared.host)?;
-    if let Some(function) = options.http_client {
-        builder = builder.http_transport(host_http::transport(&shared.host, function)?);
-    }
+    builder = builder.http_transport(match options.http_client {
+        Some(function) => host_http::transport(&shared.host, function)?,
+        None => shared.transport()?,
+    });
     builder = match options.store {
         None => builder,
         Some(StoreOption::Named(name)) => builder.store_named(&name),
@@ -77,33 +72,31 @@ fn build(
             builder.store(host_store::store(&shared.host, function)?)
         }
     };
-    let (host, metrics) = (shared.host.clone(), metrics.clone());
-    let wanted = options.on_metric;
-    let sink = move |event| {
-        metrics.record(&event);
-        if let Some(function) = wanted {
+    if let Some(function) = options.on_metric {
+        let host = shared.host.clone();
+        builder = builder.on_metric(Arc::new(move |event| {
             host.tell(
                 operation::current(),
                 HostCallKind::Metric,
                 function.handler,
                 &event,
             );
-        }
-    };
-    ClientBuilder::on_metric(builder, Arc::new(sink)).build()
+        }));
+    }
+    builder.build()
 }
 
 pub(crate) fn close(context: &Context, args: ClientNumber) -> Result<Empty, Error> {
-    if let Some(open) = context.shared.clients.remove_once(args.client)? {
-        open.client.close();
+    if let Some(client) = context.shared.clients.remove_once(args.client)? {
+        client.close();
     }
     Ok(Empty {})
 }
 
 pub(crate) fn metrics(context: &Context, args: ClientNumber) -> Result<MetricsText, Error> {
-    let open = context.shared.clients.get(args.client)?;
+    let client = context.shared.clients.get(args.client)?;
     Ok(MetricsText {
-        text: open.metrics.render(),
+        text: client.metrics(),
     })
 }
 
@@ -120,8 +113,8 @@ impl From<Prompt> for client::Prompt {
 macro_rules! with_options {
     ($context:expr, $start:ident, $args:expr) => {{
         let args = $args;
-        let open = $context.shared.clients.get(args.client)?;
-        let mut run = open.client.$start(args.prompt);
+        let client = $context.shared.clients.get(args.client)?;
+        let mut run = client.$start(args.prompt);
         if let Some(number) = args.toolkit {
             run = run.toolkit(&$context.shared.toolkits.get(number)?);
         }

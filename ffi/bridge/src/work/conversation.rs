@@ -12,7 +12,7 @@ pub(crate) fn create(
     args: ConversationCreate,
 ) -> Result<ConversationNumber, Error> {
     let shared = &context.shared;
-    let mut conversation = shared.clients.get(args.client)?.client.conversation();
+    let mut conversation = shared.clients.get(args.client)?.conversation();
     if let Some(id) = args.id {
         conversation = conversation.id(id);
     }
@@ -58,7 +58,6 @@ pub(crate) async fn get(context: Context, args: StoreGet) -> Result<MaybeTranscr
         .shared
         .clients
         .get(args.client)?
-        .client
         .conversation_store();
     Ok(MaybeTranscript {
         transcript: store.get(&args.id).await?,
@@ -70,7 +69,6 @@ pub(crate) async fn save(context: Context, args: StoreSave) -> Result<Empty, Err
         .shared
         .clients
         .get(args.client)?
-        .client
         .conversation_store();
     let transcript = Transcript::from_json(args.messages.get())
         .map_err(|e| Error::argument("messages", e.record().message.clone()))?;
