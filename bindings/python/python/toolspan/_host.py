@@ -153,7 +153,7 @@ class HostCall:
 
     def _succeed(self, value: Any) -> None:
         try:
-            self.engine.respond(self.number, encode({"ok": value}, to_json))
+            self._answer(encode({"ok": value}, to_json))
         except Exception as error:  # not JSON, or not text
             self._fail(error)
         else:
@@ -165,7 +165,13 @@ class HostCall:
         if isinstance(self.payload, dict) and "callId" in self.payload:
             self.operation.failures[self.payload["callId"]] = error
         self.operation.calls.pop(self.number, None)
-        self.engine.respond(self.number, failure(error))
+        self._answer(failure(error))
+
+    def _answer(self, reply: str) -> None:
+        # An abandoned call stays without an answer: while the engine is still taking the cancel in, a tool that ended because
+        # of it would look like a tool that failed, and the run would go on.
+        if not self.abandoned:
+            self.engine.respond(self.number, reply)
 
 
 def failure(error: BaseException) -> str:
