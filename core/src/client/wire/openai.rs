@@ -48,22 +48,23 @@ struct Message<'a> {
     tool_calls: Option<Vec<ToolCall<'a>>>,
 }
 
+/// A call as an assistant message holds it.
 #[derive(Deserialize)]
-struct ToolCall<'a> {
+pub(super) struct ToolCall<'a> {
     #[serde(borrow)]
-    id: Option<&'a RawValue>,
+    pub id: Option<&'a RawValue>,
     #[serde(borrow, rename = "type")]
     kind: Option<&'a RawValue>,
     #[serde(borrow)]
-    function: Option<Function<'a>>,
+    pub function: Option<Function<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Function<'a> {
+pub(super) struct Function<'a> {
     #[serde(borrow)]
-    name: Option<&'a RawValue>,
+    pub name: Option<&'a RawValue>,
     #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
+    pub arguments: Option<&'a RawValue>,
 }
 
 /// Reads an answer that came in one piece. Only the first choice counts.

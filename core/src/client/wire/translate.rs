@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::openai::ToolCall;
 use super::parts::text_block;
 use super::read;
 use super::text::{is_list, text_of, text_or_empty as text};
@@ -40,22 +41,6 @@ struct Message<'a> {
     tool_calls: Option<Vec<ToolCall<'a>>>,
     #[serde(borrow)]
     tool_call_id: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct ToolCall<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Function<'a> {
-    #[serde(borrow)]
-    name: Option<&'a RawValue>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Serialize)]
