@@ -46,3 +46,7 @@ venv() {
   fi
   echo "$dir/bin/python"
 }
+
+# What each language does in `make test` and `make bench`: functions test_NAME and bench_NAME.
+LANGUAGES=(c python node jvm go dotnet swift)
+for language in "${LANGUAGES[@]}"; do . "$ROOT/.ci/languages/$language.sh"; done
