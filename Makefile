@@ -9,7 +9,7 @@ PORTS ?= rust,c,python,node
 CASES ?= conformance/cases
 BIN := $(CARGO_TARGET_DIR)/debug
 
-.PHONY: help demo test bench gen check-gen conformance build python node c
+.PHONY: help demo test bench gen check-gen conformance parity build python node c
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,9 @@ check-gen: build ## fail when a generated file is stale
 
 conformance: build python node c ## run the suite: PORTS=python,node CASES=path
 	@$(BIN)/toolspan-conformance run --fixtures $(BIN)/toolspan-fixtures --ports $(PORTS) --cases $(CASES)
+
+parity: build python node c ## run the suite and write conformance/PARITY.md
+	@$(BIN)/toolspan-conformance parity --out conformance/PARITY.md
 
 build: ## compile every crate once
 	@cargo build --workspace --quiet

@@ -5,6 +5,7 @@ mod exec;
 mod fixtures;
 mod host;
 mod mask;
+mod page;
 mod pattern;
 mod port;
 mod report;
@@ -37,8 +38,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Runs cases; the last line is `N passed, N failed`.
-    Run(RunArgs),
-    /// Runs cases and writes the table area by language as Markdown.
+    Run {
+        #[command(flatten)]
+        run: RunArgs,
+        /// The committed page that `parity` wrote: a failure where it is not true any more.
+        #[arg(long)]
+        page: Option<PathBuf>,
+    },
+    /// Runs cases and writes the page area by language as Markdown.
     Parity {
         #[command(flatten)]
         run: RunArgs,
@@ -126,14 +133,19 @@ fn dispatch(cli: Cli) -> Result<bool, String> {
     }
     let suite = Suite::open(cli.suite.as_deref())?;
     match cli.command {
-        Command::Run(args) => {
-            let verdict = execute(&suite, &args)?;
+        Command::Run { run, page } => {
+            let page = page.map(|file| {
+                let text = std::fs::read_to_string(&file);
+                let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
+                Ok::<_, String>(page::Page::read(&text))
+            });
+            let verdict = execute(&suite, &run, page.transpose()?)?;
             println!("{}", verdict.text);
             Ok(verdict.good)
         }
         Command::Parity { run, out } => {
-            let verdict = execute(&suite, &run)?;
-            std::fs::write(&out, &verdict.markdown)
+            let verdict = execute(&suite, &run, None)?;
+            std::fs::write(&out, verdict.page.render())
                 .map_err(|error| format!("{}: {error}", out.display()))?;
             println!("{}", verdict.text);
             Ok(verdict.good)
@@ -158,7 +170,11 @@ fn dispatch(cli: Cli) -> Result<bool, String> {
     }
 }
 
-fn execute(suite: &Suite, args: &RunArgs) -> Result<report::Verdict, String> {
+fn execute(
+    suite: &Suite,
+    args: &RunArgs,
+    page: Option<page::Page>,
+) -> Result<report::Verdict, String> {
     let cases = args.selection.load(suite)?;
     let ports = choose(suite.ports()?, &args.ports)?;
     let fixtures = format!("toolspan-fixtures{}", std::env::consts::EXE_SUFFIX);
@@ -179,6 +195,7 @@ fn execute(suite: &Suite, args: &RunArgs) -> Result<report::Verdict, String> {
     let rules = Rules {
         must_run,
         expected_failures: suite.expected_failures()?,
+        page,
         whole_suite: args.selection.cases.is_empty(),
     };
     let results = runtime()?.block_on(run::run(&cases, &ports, &settings));

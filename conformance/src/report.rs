@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::case::NamedCase;
+use crate::page::Page;
 use crate::run::PortResult;
 
 /// The run, judged.
@@ -11,8 +12,8 @@ use crate::run::PortResult;
 pub struct Verdict {
     /// The report as text; its last line is `N passed, N failed`.
     pub text: String,
-    /// Area by language as Markdown.
-    pub markdown: String,
+    /// Area by language.
+    pub page: Page,
     /// True when each requested language ran and nothing failed.
     pub good: bool,
 }
@@ -24,6 +25,8 @@ pub struct Rules {
     pub must_run: Vec<String>,
     /// Cases that are known to fail, per language.
     pub expected_failures: BTreeMap<String, Vec<String>>,
+    /// The committed page, which has to be true.
+    pub page: Option<Page>,
     /// True when all cases of the suite were run: an entry that names none of them is stale.
     pub whole_suite: bool,
 }
@@ -102,6 +105,20 @@ pub fn judge(cases: &[NamedCase], ports: &[PortResult], rules: &Rules) -> Verdic
             }
         }
     }
+    let page = page(ports, &table);
+    if let Some(committed) = &rules.page {
+        let ran = |name: &str| {
+            ports
+                .iter()
+                .any(|port| port.name == name && port.outcome.is_ok())
+        };
+        let untrue = committed.untrue(&page, ran);
+        failures.extend(
+            untrue
+                .iter()
+                .map(|text| format!("the parity page: {text}; `make parity` writes it")),
+        );
+    }
     let ran_any = ports.iter().any(|port| {
         port.outcome
             .as_ref()
@@ -125,7 +142,7 @@ pub fn judge(cases: &[NamedCase], ports: &[PortResult], rules: &Rules) -> Verdic
     let _ = write!(text, "\n{passed} passed, {} failed", failures.len());
     Verdict {
         text,
-        markdown: markdown(ports, &table),
+        page,
         good: failures.is_empty(),
     }
 }
@@ -166,20 +183,16 @@ fn plain_table(ports: &[PortResult], table: &BTreeMap<&str, Vec<Option<Tally>>>)
     text
 }
 
-fn markdown(ports: &[PortResult], table: &BTreeMap<&str, Vec<Option<Tally>>>) -> String {
-    let mut text = String::from("| area |");
-    for port in ports {
-        let _ = write!(text, " {} |", port.name);
+fn page(ports: &[PortResult], table: &BTreeMap<&str, Vec<Option<Tally>>>) -> Page {
+    let row = |tallies: &[Option<Tally>]| {
+        let cells = tallies.iter().zip(ports);
+        cells.map(|(tally, port)| cell(*tally, port)).collect()
+    };
+    Page {
+        languages: ports.iter().map(|port| port.name.clone()).collect(),
+        areas: table
+            .iter()
+            .map(|(area, tallies)| ((*area).to_owned(), row(tallies)))
+            .collect(),
     }
-    text.push_str("\n|---|");
-    text.push_str(&"---|".repeat(ports.len()));
-    text.push('\n');
-    for (area, row) in table {
-        let _ = write!(text, "| {area} |");
-        for (tally, port) in row.iter().zip(ports) {
-            let _ = write!(text, " {} |", cell(*tally, port));
-        }
-        text.push('\n');
-    }
-    text
 }

@@ -478,19 +478,30 @@ fn check_finds_a_section_the_contract_does_not_have() {
 }
 
 #[test]
-fn parity_is_written_as_markdown() {
+fn the_page_of_a_run_is_true_and_an_edited_one_is_not() {
     let suite = Suite::new(&[
         ("alpha", "none"),
         ("liar", "wrong-result"),
         ("none", "unavailable"),
     ])
     .echo();
-    let out = suite.0.path().join("parity.md");
-    suite.run(&["parity", "--out", out.to_str().unwrap()]);
+    let page = suite.0.path().join("parity.md");
+    let file = page.to_str().unwrap();
+    suite.run(&["parity", "--out", file]);
+    let written = std::fs::read_to_string(&page).unwrap();
+    let (_, table) = written.split_once("| area |").unwrap();
     assert_eq!(
-        std::fs::read_to_string(out).unwrap(),
-        "| area | alpha | liar | none |\n|---|---|---|---|\n| area | 1/1 | 0/1 | not run |\n"
+        table,
+        " alpha | liar | none |\n|---|---|---|---|\n| area | 1/1 | 0/1 | not run |\n"
     );
+    let said = suite.run(&["run", "--ports", "alpha", "--page", file]);
+    assert_eq!((said.code, said.errors.as_str()), (0, ""), "{}", said.text);
+
+    std::fs::write(&page, written.replace("1/1", "2/2")).unwrap();
+    let said = suite.run(&["run", "--ports", "alpha", "--page", file]);
+    assert_eq!(said.code, 1);
+    let wanted = "FAIL the parity page: area [alpha] says 2/2, it is 1/1; `make parity` writes it";
+    assert!(said.text.contains(wanted), "{}", said.text);
 }
 
 #[test]
