@@ -34,7 +34,7 @@ pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         let path = e.path().to_string();
         let error = Error::new(
             ErrorCode::InvalidArgument,
-            without_text(&without_place(e.inner())),
+            in_words_of_json(&without_text(&without_place(e.inner()))),
         );
         if path == "." { error } else { error.at(path) }
     })?;
@@ -51,6 +51,30 @@ fn without_place(error: &serde_json::Error) -> String {
     message
         .strip_suffix(&place)
         .map_or(message.clone(), str::to_owned)
+}
+
+/// A reader's message with the kinds that JSON has; the reader knows those of Rust.
+fn in_words_of_json(message: &str) -> String {
+    let Some((found, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    let expected = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "an integer of 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
+        "f32" | "f64" => "a number",
+        "a map" => "an object",
+        "a sequence" => "a list",
+        "unit" => "null",
+        other if other.starts_with("struct ") => "an object",
+        other => other,
+    };
+    let found = match found.strip_prefix("invalid type: ") {
+        Some("map") => "invalid type: object",
+        Some("sequence") => "invalid type: list",
+        Some("unit value") => "invalid type: null",
+        _ => found,
+    };
+    format!("{found}, expected {expected}")
 }
 
 /// A reader's message without the text that it quotes: a header in the wrong place is still a secret.
@@ -82,7 +106,44 @@ mod tests {
         let error = decode::<Options>(text).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "invalid_argument: headers: invalid type: string, expected a map"
+            "invalid_argument: headers: invalid type: string, expected an object"
         );
+    }
+
+    #[test]
+    fn an_error_speaks_of_the_kinds_of_json() {
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only the reading matters")]
+        struct Kinds {
+            turns: Option<u32>,
+            share: Option<f64>,
+            list: Option<Vec<u8>>,
+            inner: Option<Options>,
+        }
+        for (text, message) in [
+            (
+                r#"{"turns":-1}"#,
+                "turns: invalid value: integer `-1`, expected an integer of 0 or more",
+            ),
+            (
+                r#"{"turns":[]}"#,
+                "turns: invalid type: list, expected an integer of 0 or more",
+            ),
+            (
+                r#"{"share":{}}"#,
+                "share: invalid type: object, expected a number",
+            ),
+            (
+                r#"{"list":true}"#,
+                "list: invalid type: boolean `true`, expected a list",
+            ),
+            (
+                r#"{"inner":7}"#,
+                "inner: invalid type: integer `7`, expected an object",
+            ),
+        ] {
+            let error = decode::<Kinds>(text).unwrap_err();
+            assert_eq!(error.to_string(), format!("invalid_argument: {message}"));
+        }
     }
 }
