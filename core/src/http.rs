@@ -62,6 +62,12 @@ impl HttpResponse {
 pub trait HttpTransport: Send + Sync {
     /// Sends the request and returns when the status line and headers are there. Dropping the future aborts it.
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse>;
+
+    /// Whether the headers go out as they were given, so that nobody else can have added credentials. Default: unknown, which
+    /// is `false`.
+    fn keeps_headers(&self) -> bool {
+        false
+    }
 }
 
 /// Builds the HTTP client that this library uses everywhere: no redirect across origins, TLS by rustls with the system's
@@ -149,6 +155,10 @@ impl ReqwestTransport {
 
 #[async_trait]
 impl HttpTransport for ReqwestTransport {
+    fn keeps_headers(&self) -> bool {
+        true
+    }
+
     async fn send(&self, request: HttpRequest) -> Result<HttpResponse> {
         let method = if request.method == "GET" {
             reqwest::Method::GET

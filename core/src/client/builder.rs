@@ -338,7 +338,8 @@ impl ClientBuilder {
         let key = key::find(self.api_key, self.api_key_env.as_deref(), &base, |name| {
             std::env::var(name).ok()
         })?;
-        if key.is_none() && !own_header("authorization") && !own_header("x-api-key") {
+        let anonymous = key.is_none() && !own_header("authorization") && !own_header("x-api-key");
+        if anonymous {
             let host = base.host_str().unwrap_or_default().to_owned();
             self.logger.log(
                 LogLevel::Info,
@@ -363,6 +364,7 @@ impl ClientBuilder {
             style: self.style,
             model: self.model,
             headers,
+            anonymous: anonymous && transport.keeps_headers(),
             secrets,
             system_prompt: self.system_prompt.filter(|text| !text.is_empty()),
             max_turns: self.max_turns,

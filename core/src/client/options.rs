@@ -55,6 +55,8 @@ pub(crate) struct Options {
     pub model: String,
     /// In the order to send, the credentials and the caller's headers included.
     pub headers: Vec<(String, String)>,
+    /// Whether requests certainly carry no credentials.
+    pub anonymous: bool,
     /// Texts that must never appear in an error.
     pub secrets: Vec<String>,
     pub system_prompt: Option<String>,

@@ -50,6 +50,12 @@ pub(crate) fn from_status(
     let wait = retry_after.and_then(|value| retry::retry_after(value, SystemTime::now()));
     let retry = retry::is_retryable(&options.retry, status);
     let mut error = match status {
+        401 if options.anonymous => Error::new(
+            ErrorCode::Unauthorized,
+            format!(
+                "HTTP {status}: the provider wants credentials, and none were sent; set apiKey or apiKeyEnv"
+            ),
+        ),
         401 | 403 => Error::new(
             ErrorCode::Unauthorized,
             format!("HTTP {status}: the provider refused the credentials"),

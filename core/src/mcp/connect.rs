@@ -6,6 +6,7 @@ use rmcp::service::{
     serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::Transport;
+use serde_json::json;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,7 +133,10 @@ async fn local(
                         .is_none_or(|e| e.code() == ErrorCode::ProcessFailed) =>
                 {
                     let status = process.exit_within(Duration::from_millis(250)).await;
-                    Err(process_ended(status))
+                    Err(with_last_words(
+                        process_ended(status),
+                        pipe.last_words().await,
+                    ))
                 }
                 (error, _) => Err(error.unwrap_or_else(connection_closed)),
             },
@@ -140,6 +144,17 @@ async fn local(
     });
     let (service, life) = greeted.await?;
     Ok(Connection::new(service, life, ending))
+}
+
+/// A child that ends at once mostly says why.
+fn with_last_words(error: Error, words: Vec<String>) -> Error {
+    let Some(last) = words.last() else {
+        return error;
+    };
+    let mut record = error.into_record();
+    record.message = format!("{}: {last}", record.message);
+    record.details = Some(json!({ "stderr": words }));
+    record.into()
 }
 
 async fn remote(

@@ -56,7 +56,13 @@ impl Process {
         #[cfg(windows)]
         command.wrap(process_wrap::tokio::JobObject);
         command.wrap(KillOnDrop);
-        let mut child = command.spawn().map_err(|e| failed(&e))?;
+        let mut child = command.spawn().map_err(|e| match &server.cwd {
+            // The system blames the program for it.
+            Some(cwd) if e.kind() == std::io::ErrorKind::NotFound && !cwd.is_dir() => failed(
+                &format_args!("the working directory {} does not exist", cwd.display()),
+            ),
+            _ => failed(&e),
+        })?;
         let group = Group::of(&*child);
         let pipes = (
             child.stdin().take(),

@@ -3,11 +3,12 @@
 use rmcp::model::{RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -22,12 +23,18 @@ use crate::log::{LogLevel, Logger};
 /// Longest line of stderr that reaches the log whole.
 const MAX_LOG_LINE_BYTES: usize = 8 * 1024;
 
+/// How many of the latest lines of stderr are remembered, and how many characters of each.
+const LAST_WORDS: usize = 10;
+const LAST_WORDS_CHARS: usize = 200;
+
 type Outgoing = (String, oneshot::Sender<std::io::Result<()>>);
 
 /// The message stream of a child. Dropping it closes the child's stdin.
 pub(super) struct Pipe {
     outgoing: mpsc::Sender<Outgoing>,
     incoming: Mutex<mpsc::Receiver<ServerJsonRpcMessage>>,
+    /// Complete once its sender is gone.
+    last_words: watch::Receiver<VecDeque<String>>,
     _closes_stdin: DropGuard,
 }
 
@@ -53,12 +60,23 @@ impl Pipe {
             stop.clone(),
             read_messages(pipes.stdout, read, voice.clone()),
         ));
-        tasks.spawn(until(stop.clone(), drain(pipes.stderr, secrets, voice)));
+        let (heard, last_words) = watch::channel(VecDeque::new());
+        let draining = drain(pipes.stderr, secrets, voice, heard);
+        tasks.spawn(until(stop.clone(), draining));
         Arc::new(Pipe {
             outgoing,
             incoming: Mutex::new(incoming),
+            last_words,
             _closes_stdin: closed.drop_guard(),
         })
+    }
+
+    /// The latest lines of stderr of a child that has ended, in order and without secrets; waits for the rest of them, which
+    /// `stop` cuts short.
+    pub async fn last_words(&self) -> Vec<String> {
+        let mut words = self.last_words.clone();
+        while words.changed().await.is_ok() {}
+        words.borrow().iter().cloned().collect()
     }
 }
 
@@ -126,14 +144,26 @@ fn id_of(start: &[u8]) -> Option<RequestId> {
 }
 
 /// What a child says is for the log; what it was given in confidence is not.
-async fn drain(stderr: ChildStderr, secrets: Secrets, voice: Voice) {
+async fn drain(
+    stderr: ChildStderr,
+    secrets: Secrets,
+    voice: Voice,
+    heard: watch::Sender<VecDeque<String>>,
+) {
     let mut lines = Lines::new(BufReader::new(stderr), MAX_LOG_LINE_BYTES);
     while let Ok(Some(line)) = lines.next().await {
         let cut = matches!(line, Line::TooLong(_));
         let (Line::Whole(line) | Line::TooLong(line)) = line;
         let text = String::from_utf8_lossy(&line);
         if !text.trim().is_empty() {
-            voice.log(LogLevel::Info, secrets.scrub(&text, cut));
+            let text = secrets.scrub(&text, cut);
+            heard.send_modify(|words| {
+                if words.len() == LAST_WORDS {
+                    words.pop_front();
+                }
+                words.push_back(text.trim().chars().take(LAST_WORDS_CHARS).collect());
+            });
+            voice.log(LogLevel::Info, text);
         }
     }
 }
