@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any, Callable, ClassVar, Mapping, TypeVar
 
 M = TypeVar("M", bound="Model")
 
 
+@functools.lru_cache(maxsize=1024)
 def camel(name: str) -> str:
     """``max_turns`` as the contract spells it, ``maxTurns``; ``before_llm`` is ``beforeLLM``."""
     first, *rest = name.rstrip("_").split("_")
@@ -16,7 +18,12 @@ def camel(name: str) -> str:
 
 def encode(value: Any, default: Callable[[Any], Any] | None = None) -> str:
     """The text that crosses to the engine: compact, for a body that the program rewrote is sent as it stands."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default)
+    return _encoder(default).encode(value)
+
+
+@functools.lru_cache(maxsize=8)
+def _encoder(default: Callable[[Any], Any] | None) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=default)
 
 
 class Model:
