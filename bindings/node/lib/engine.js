@@ -9,6 +9,10 @@ const { native } = require("./native.js");
 
 // The longest a timer can be set; it exists to keep the process alive and never fires in practice.
 const FOREVER_MS = 2 ** 31 - 1;
+// Engines with pending operations, which must not be collected, and the timer that keeps the process alive as long as there
+// are any. Making one timer per operation costs as much as all else that is done for it in JavaScript.
+const busy = new Set();
+let alive;
 const CLOSE_MS = 5000;
 const CANCELLED = { code: "cancelled", message: "the caller cancelled", retryable: false };
 
@@ -20,7 +24,6 @@ class Engine {
   // Owned by the toolkits and clients they were given to.
   #handlers = new Map();
   #log;
-  #alive;
   #dropped = new FinalizationRegistry(({ op, args, handlers }) => this.#discard(op, args, handlers));
 
   /** @param {import("../index.js").EngineOptions} [options] */
@@ -69,7 +72,7 @@ class Engine {
         abort: () => this.#native.cancel(number),
       };
       this.#pending.set(number, operation);
-      this.#alive ??= setInterval(() => this, FOREVER_MS);
+      if (this.#pending.size === 1) begin(this);
       signal?.addEventListener("abort", operation.abort, { once: true });
       try {
         this.#native.submit(number, request);
@@ -167,10 +170,7 @@ class Engine {
   #forget(number, operation) {
     this.#pending.delete(number);
     operation.signal?.removeEventListener("abort", operation.abort);
-    if (this.#pending.size === 0) {
-      clearInterval(this.#alive);
-      this.#alive = undefined;
-    }
+    if (this.#pending.size === 0) rest(this);
   }
 
   #notify({ kind, handler, payload }, operation) {
@@ -201,6 +201,19 @@ class Engine {
       }
     });
   }
+}
+
+/** The engine has operations: neither it nor the process may end. */
+function begin(engine) {
+  busy.add(engine);
+  alive ??= setInterval(() => {}, FOREVER_MS);
+  alive.ref();
+}
+
+/** The engine has none any more. */
+function rest(engine) {
+  busy.delete(engine);
+  if (busy.size === 0) alive.unref();
 }
 
 /**
