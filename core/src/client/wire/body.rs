@@ -97,15 +97,11 @@ pub(crate) fn body(request: &Request<'_>) -> Result<Box<RawValue>> {
     body.push_json("model", request.model)?;
     match request.style {
         Style::OpenAi => {
-            let messages = match request.system.before(request.messages) {
-                None => request.messages.into(),
-                Some(prompt) => {
-                    let mut messages = Vec::with_capacity(request.messages.len() + 1);
-                    messages.push(openai::system_message(prompt)?);
-                    messages.extend_from_slice(request.messages);
-                    messages.into()
-                }
-            };
+            let mut messages = openai::with_content(request.messages)?;
+            if let Some(prompt) = request.system.before(request.messages) {
+                let prompt = openai::system_message(prompt)?;
+                messages.to_mut().insert(0, prompt);
+            }
             body.push("messages", Piece::List(messages));
             if let Some(tools) = &request.tools {
                 body.push("tools", Piece::Json(tools.clone()));

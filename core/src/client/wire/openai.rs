@@ -230,6 +230,32 @@ pub(super) fn finish(reason: Option<&str>) -> Finish {
     }
 }
 
+/// The messages with a text in each turn of calls: some endpoints refuse null there, some a missing key, none an empty text.
+/// A transcript that needs nothing is not copied.
+pub(super) fn with_content(messages: &[Json]) -> Result<Cow<'_, [Json]>> {
+    #[derive(Deserialize)]
+    struct Peek<'a> {
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+        #[serde(borrow)]
+        tool_calls: Option<&'a RawValue>,
+    }
+    let mut arranged = Cow::Borrowed(messages);
+    for (index, message) in messages.iter().enumerate() {
+        // Most messages have none, and a look is cheaper than reading.
+        if !message.get().contains("\"tool_calls\"") {
+            continue;
+        }
+        let peek: Peek<'_> = read(message.get())?;
+        if peek.content.is_none() && peek.tool_calls.is_some() {
+            let mut entries: IndexMap<String, Json> = read(message.get())?;
+            entries.insert("content".to_owned(), json::to_json("")?);
+            arranged.to_mut()[index] = json::to_json(&entries)?;
+        }
+    }
+    Ok(arranged)
+}
+
 /// Reads a usage object; what is missing or odd counts as not reported.
 pub(super) fn usage(raw: &RawValue) -> Option<Usage> {
     #[derive(Deserialize)]
