@@ -82,7 +82,7 @@ async fn reasoning_is_shown_apart_and_replayed() {
     assert_eq!(seen[1], json!({"type": "reasoning", "delta": "it"}));
     assert_eq!(
         llm.messages(1).await[1],
-        json!({"role": "assistant", "content": null, "reasoning_content": "need it", "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{}"}}]})
+        json!({"role": "assistant", "content": "", "reasoning_content": "need it", "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "t", "arguments": "{}"}}]})
     );
 }
 

@@ -52,8 +52,8 @@ impl Drop for ProgressWatch {
     }
 }
 
-/// Serves one session. What is not overridden here the SDK answers: ping, an empty list of roots, and "method not found"
-/// for sampling and for whatever we have never heard of. No capability is announced.
+/// Serves one session. What is not overridden here the SDK answers: ping, and "method not found" for sampling and for
+/// whatever we have never heard of. No capability is announced.
 pub(super) struct Handler {
     pub server: String,
     pub logger: Logger,
@@ -75,6 +75,20 @@ impl ClientHandler for Handler {
         Err(ErrorData::new(
             ErrorCode::METHOD_NOT_FOUND,
             "elicitation is not supported",
+            None,
+        ))
+    }
+
+    // The revisions that we speak still have it.
+    #[expect(deprecated, reason = "servers of older revisions ask")]
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<rmcp::model::ListRootsResult, ErrorData> {
+        // An empty list would say that there are roots to ask for.
+        Err(ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "roots are not supported",
             None,
         ))
     }

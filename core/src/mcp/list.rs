@@ -53,22 +53,31 @@ pub(super) async fn list_tools(
         if listed > MAX_TOOLS {
             return Err(too_much(format!("{MAX_TOOLS} tools")));
         }
+        let again = page
+            .next
+            .as_ref()
+            .is_some_and(|next| !cursors.insert(next.clone()));
         for value in page.tools {
             match read_tool(value) {
                 Ok(tool) if names.insert(tool.name.clone()) => tools.push(tool),
+                // A page that leads back is mostly one that was read before.
+                Ok(_) if again => {}
                 Ok(tool) => skip(logger, server, &format!("{:?} is listed twice", tool.name)),
                 Err(why) => skip(logger, server, &why),
             }
         }
+        if again {
+            logger.log(
+                LogLevel::Warn,
+                "mcp",
+                || format!("MCP server {server} repeats a cursor of its list; the tools so far are used"),
+                [("server", server.into())],
+            );
+            return Ok(tools);
+        }
         match page.next {
             None => return Ok(tools),
-            Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
-            Some(_) => {
-                return Err(Error::new(
-                    ErrorCode::McpError,
-                    "the server handed out a cursor for the second time",
-                ));
-            }
+            next => cursor = next,
         }
     }
     Err(too_much(format!("{MAX_PAGES} pages of tools")))
