@@ -1,8 +1,8 @@
 //! Writes what is generated in this repository, or says which of it is stale.
 //!
 //! `toolspan-codegen write` and `toolspan-codegen check`, from anywhere inside the repository. The one source is the
-//! manifest of `ffi/bridge` (and, for the C header, `ffi/capi`); every file here is a pure function of it, so two runs
-//! give the same bytes.
+//! manifest of `ffi/bridge` (and, for the C header, `ffi/capi`; for the engine of Kotlin and Swift, the built library of
+//! `ffi/uniffi`); every file here is a pure function of it, so two runs give the same bytes.
 
 mod header;
 mod manifest;
@@ -11,6 +11,7 @@ mod model;
 mod node;
 mod python;
 mod text;
+mod uniffi;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -86,6 +87,7 @@ fn files(root: &Path) -> Result<Vec<File>, String> {
         node::models(&model)?,
     ];
     files.push(header::write(root)?);
+    files.extend(uniffi::engine(root)?);
     Ok(files)
 }
 
