@@ -4,6 +4,7 @@
 //! manifest of `ffi/bridge` (and, for the C header, `ffi/capi`; for the engine of Kotlin and Swift, the built library of
 //! `ffi/uniffi`); every file here is a pure function of it, so two runs give the same bytes.
 
+mod go;
 mod header;
 mod manifest;
 mod markdown;
@@ -85,8 +86,18 @@ fn files(root: &Path) -> Result<Vec<File>, String> {
         node::error_classes(&model),
         node::error_exports(&model),
         node::models(&model)?,
+        go::abi(),
+        go::codes(&model),
+        go::models(&model)?,
+        go::options(&model)?,
     ];
-    files.push(header::write(root)?);
+    let header = header::write(root)?;
+    // A Go module holds all that it is compiled from.
+    files.push(File {
+        path: "bindings/go/toolspan.h",
+        content: header.content.clone(),
+    });
+    files.push(header);
     files.extend(uniffi::engine(root)?);
     Ok(files)
 }

@@ -1,0 +1,3 @@
+module toolspan.dev/toolspan
+
+go 1.24.0
