@@ -4,6 +4,7 @@
 //! manifest of `ffi/bridge` (and, for the C header, `ffi/capi`; for the engine of Kotlin and Swift, the built library of
 //! `ffi/uniffi`); every file here is a pure function of it, so two runs give the same bytes.
 
+mod dotnet;
 mod go;
 mod header;
 mod manifest;
@@ -99,6 +100,13 @@ fn files(root: &Path) -> Result<Vec<File>, String> {
     });
     files.push(header);
     files.extend(uniffi::engine(root)?);
+    files.extend([
+        dotnet::imports(root)?,
+        dotnet::abi(),
+        dotnet::errors(&model),
+        dotnet::models(&model)?,
+        dotnet::options(&model)?,
+    ]);
     Ok(files)
 }
 
