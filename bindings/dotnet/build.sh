@@ -82,3 +82,7 @@ ln -sf "$BIN/libtoolspan_capi.so" "$OUT/libtoolspan.so"
 compile "$OUT/Toolspan.dll" -target:library -langversion:8 -unsafe+ -optimize+ -doc:"$OUT/Toolspan.xml" \
   -define:NET5_0_OR_GREATER,NET7_0_OR_GREATER "${NET8[@]}" "$HERE"/src/Toolspan/*.cs
 program shim "$HERE/tools/Usings.cs" "$ROOT"/conformance/shims/dotnet/*.cs
+program Toolspan.Tests "$HERE/tools/Usings.cs" "$HERE"/test/*.cs
+program agent "$HERE/tools/Usings.cs" "$HERE/examples/agent/Program.cs"
+program demo "$HERE/tools/Usings.cs" "$HERE/examples/demo/Program.cs"
+program bench "$HERE/tools/Usings.cs" "$ROOT/conformance/bench/Bench.cs"

@@ -20,7 +20,8 @@ pub fn imports(root: &Path) -> Result<File, String> {
         .csharp_namespace("Toolspan")
         .csharp_class_name("NativeMethods")
         .csharp_class_accessibility("internal")
-        .csharp_dll_name("toolspan")
+        // With the prefix also on Windows, where `toolspan.dll` would be the managed `Toolspan.dll`.
+        .csharp_dll_name("libtoolspan")
         .csharp_use_nint_types(false)
         .csharp_use_function_pointer(false)
         // `TS_FOREVER` is not a literal, which is all that csbindgen reads.

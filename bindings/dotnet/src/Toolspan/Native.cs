@@ -4,6 +4,7 @@ using System.IO;
 using System.Reflection;
 using System.Runtime.InteropServices;
 using System.Text.Json;
+using System.Threading;
 
 namespace Toolspan
 {
@@ -36,6 +37,8 @@ namespace Toolspan
         private const ulong ExitMs = 500;
 
         internal static readonly ConcurrentDictionary<ulong, byte> Open = new ConcurrentDictionary<ulong, byte>();
+
+        private static int exiting;
 
         private static readonly Lazy<bool> Library = new Lazy<bool>(Load);
 
@@ -115,6 +118,7 @@ namespace Toolspan
         private static void Check(int status, byte* text, ulong length)
         {
             if (status == NativeMethods.TS_OK) return;
+            if (IsEnding) Thread.Sleep(Timeout.Infinite);
             if (status == NativeMethods.TS_REFUSED) throw Exceptions.Of(ErrorRecord.Read(Take(text, length)), null);
             throw Failure(ErrorCodes.InternalPanic, $"the library answered {status}");
         }
@@ -165,12 +169,21 @@ namespace Toolspan
             {
                 throw Failure(ErrorCodes.AbiMismatch, $"the schema hash of the native library is {hash:x16}, not {Abi.SchemaHash:x16}");
             }
-            // Children that ignore the end of their input would stay behind.
-            AppDomain.CurrentDomain.ProcessExit += (_, __) =>
-            {
-                foreach (var engine in Open.Keys) NativeMethods.ts_engine_close(engine, ExitMs);
-            };
+            AppDomain.CurrentDomain.ProcessExit += (_, __) => Exit();
             return true;
+        }
+
+        /// <summary>
+        /// Whether the process is ending and this is not the thread that ends it. Nothing fails then because of the end: what other
+        /// threads wait for does not come any more, and an exception of theirs would turn the end into a crash.
+        /// </summary>
+        internal static bool IsEnding => Volatile.Read(ref exiting) != 0 && Volatile.Read(ref exiting) != Environment.CurrentManagedThreadId;
+
+        // Children that ignore the end of their input would else stay behind.
+        private static void Exit()
+        {
+            Volatile.Write(ref exiting, Environment.CurrentManagedThreadId);
+            foreach (var engine in Open.Keys) NativeMethods.ts_engine_close(engine, ExitMs);
         }
 
 #if NET5_0_OR_GREATER

@@ -12,7 +12,7 @@ namespace Toolspan
 {
     internal static unsafe partial class NativeMethods
     {
-        const string __DllName = "toolspan";
+        const string __DllName = "libtoolspan";
 
         /// <summary>
         ///  It worked.

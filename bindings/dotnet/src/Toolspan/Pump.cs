@@ -139,6 +139,7 @@ namespace Toolspan
 
         private static void Deliver(JsonElement item, WeakReference<Pump> pump)
         {
+            if (Native.IsEnding) return;
             Pending.TryGetValue(item.GetProperty("op").GetUInt64(), out var operation);
             switch (item.GetProperty("type").GetString())
             {

@@ -22,10 +22,10 @@ namespace Toolspan
             switch (call.GetProperty("kind").GetString())
             {
                 case "log" when log != null:
-                    Add(() => log(LogRecord.Read(payload)));
+                    Hand(() => log(LogRecord.Read(payload)));
                     break;
                 case "metric" when function is Action<MetricEvent> onMetric && MetricEvent.Read(payload) is MetricEvent metric:
-                    Add(() => onMetric(metric));
+                    Hand(() => onMetric(metric));
                     break;
                 case "http.close":
                     // Not behind a slow sink: a connection waits for it.
@@ -45,6 +45,11 @@ namespace Toolspan
         /// <summary>Nothing is handed over any more.</summary>
         internal void Mute() => muted = true;
 
+        private void Hand(Action item) => Add(() =>
+        {
+            if (!muted) item();
+        });
+
         private void Add(Action item)
         {
             queue.Enqueue(item);
@@ -58,7 +63,7 @@ namespace Toolspan
                 queue.TryDequeue(out var item);
                 try
                 {
-                    if (!muted) item!();
+                    item!();
                 }
                 catch (Exception)
                 {
