@@ -12,6 +12,8 @@ export DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1 DOTNET_NOLOGO=1
 CORE=$TOOLS/runtime/dnv/net/runtime/.net
 SDK=$TOOLS/sdk/package
 ROSLYN=$TOOLS/roslyn/package
+STANDARD=$SDK/packs/NETStandard.Library.Ref/2.1.0/ref/netstandard2.1/netstandard.dll
+JSON=$CORE/shared/Microsoft.NETCore.App/8.0.4/System.Text.Json.dll
 
 fetched() { (cd "$TOOLS" && sha256sum --quiet -c "$HERE/tools/sums"); }
 
@@ -34,13 +36,22 @@ tools() {
   for dll in "$CORE"/shared/Microsoft.NETCore.App/*/{System,Microsoft,netstandard}*.dll; do
     case $dll in *Native.dll) ;; *) NET8+=("-r:$dll") ;; esac
   done
-  if [ ! "$TOOLS/compile/Compile.dll" -nt "$HERE/tools/Compile.cs" ]; then
-    mkdir -p "$TOOLS/compile"
+  if [ ! "$TOOLS/compile/Compile.dll" -nt "$HERE/tools/Compile.cs" ] || [ ! "$TOOLS/compile/Facades.dll" -nt "$HERE/tools/Facades.cs" ]; then
+    mkdir -p "$TOOLS/compile" "$TOOLS/standard"
     cp "$ROSLYN"/Microsoft.CodeAnalysis{,.CSharp}.dll "$TOOLS/compile"
     "$CORE/dotnet" exec --roll-forward Major "$SDK"/sdk/*/Roslyn/bincore/csc.dll -nologo -nowarn:1701 -langversion:8 "${NET8[@]}" \
       -r:"$ROSLYN/Microsoft.CodeAnalysis.dll" -r:"$ROSLYN/Microsoft.CodeAnalysis.CSharp.dll" -out:"$TOOLS/compile/Compile.dll" "$HERE/tools/Compile.cs"
     runtimeconfig "$TOOLS/compile/Compile"
+    "$CORE/dotnet" "$TOOLS/compile/Compile.dll" -nologo -nowarn:1701 "${NET8[@]}" -r:"$TOOLS/compile/Microsoft.CodeAnalysis.dll" \
+      -r:"$TOOLS/compile/Microsoft.CodeAnalysis.CSharp.dll" -out:"$TOOLS/compile/Facades.dll" "$HERE/tools/Facades.cs"
+    runtimeconfig "$TOOLS/compile/Facades"
+    "$CORE/dotnet" "$TOOLS/compile/Facades.dll" "$STANDARD" "$TOOLS/standard" "$JSON" "${JSON/Json/Encodings.Web}"
   fi
+  # What System.Text.Json is for netstandard2.1, and netstandard2.1 itself.
+  NETSTANDARD=("-r:$STANDARD" "-r:$JSON" "-r:${JSON/Json/Encodings.Web}")
+  for dll in "$TOOLS"/standard/*.dll; do
+    case $dll in */System.Text.Encodings.Web.dll) ;; *) NETSTANDARD+=("-r:$dll") ;; esac
+  done
 }
 
 runtimeconfig() {
@@ -76,11 +87,12 @@ program() {
 
 tools
 [ "${2:-}" != tools ] || exit 0
-mkdir -p "$OUT"
+mkdir -p "$OUT/netstandard2.1"
 ln -sf "$CORE/dotnet" "$OUT/dotnet"
 ln -sf "$BIN/libtoolspan_capi.so" "$OUT/libtoolspan.so"
-compile "$OUT/Toolspan.dll" -target:library -langversion:8 -unsafe+ -optimize+ -doc:"$OUT/Toolspan.xml" \
-  -define:NET5_0_OR_GREATER,NET7_0_OR_GREATER "${NET8[@]}" "$HERE"/src/Toolspan/*.cs
+library() { compile "$1" -target:library -langversion:8 -unsafe+ -optimize+ -doc:"$OUT/Toolspan.xml" "${@:2}" "$HERE"/src/Toolspan/*.cs; }
+library "$OUT/netstandard2.1/Toolspan.dll" "${NETSTANDARD[@]}"
+library "$OUT/Toolspan.dll" -define:NET5_0_OR_GREATER,NET7_0_OR_GREATER "${NET8[@]}"
 program shim "$HERE/tools/Usings.cs" "$ROOT"/conformance/shims/dotnet/*.cs
 program Toolspan.Tests "$HERE/tools/Usings.cs" "$HERE"/test/*.cs
 program agent "$HERE/tools/Usings.cs" "$HERE/examples/agent/Program.cs"

@@ -127,7 +127,9 @@ namespace Toolspan
             var engine = Number;
             var pump = new WeakReference<Pump>(this);
             var thread = new Thread(() => Collect(engine, pump)) { IsBackground = true, Name = "toolspan" };
-            thread.UnsafeStart();
+            // Without the AsyncLocal values of whoever happens to be the first.
+            if (ExecutionContext.IsFlowSuppressed()) thread.Start();
+            else using (ExecutionContext.SuppressFlow()) thread.Start();
         }
 
         private static void Collect(ulong engine, WeakReference<Pump> pump)
