@@ -12,6 +12,7 @@ mod markdown;
 mod model;
 mod node;
 mod python;
+mod swift;
 mod text;
 mod uniffi;
 
@@ -91,6 +92,10 @@ fn files(root: &Path) -> Result<Vec<File>, String> {
         go::codes(&model),
         go::models(&model)?,
         go::options(&model)?,
+        swift::abi(),
+        swift::codes(&model)?,
+        swift::models(&model)?,
+        swift::options(&model)?,
     ];
     let header = header::write(root)?;
     // A Go module holds all that it is compiled from.

@@ -1,0 +1,81 @@
+import Foundation
+
+/// Kinds of host calls that want an answer (SPEC 12).
+enum HostCallKind: String, CaseIterable, Sendable {
+    case toolExecute = "tool.execute"
+    case beforeLLM = "hook.beforeLLM"
+    case afterLLM = "hook.afterLLM"
+    case beforeTool = "hook.beforeTool"
+    case afterTool = "hook.afterTool"
+    case bodyTransform = "bodyTransform"
+    case onError = "onError"
+    case storeGet = "store.get"
+    case storeSave = "store.save"
+    case httpSend = "http.send"
+    case httpRead = "http.read"
+}
+
+/// Kinds that want none.
+enum NoticeKind: String, CaseIterable, Sendable {
+    case httpClose = "http.close"
+    case metric = "metric"
+    case log = "log"
+}
+
+/// A question of the library.
+struct HostCall: Sendable {
+    let number: UInt64
+    let kind: HostCallKind?
+    let function: FunctionBox?
+    let payload: JSONValue
+
+    /// What the function of the program answers.
+    func answer() async throws -> JSONValue {
+        guard let kind, let box = function else { throw NothingServes() }
+        switch (kind, box.function) {
+        case (.toolExecute, .tool(let tool)):
+            let call = ToolCall(
+                name: tool.name, id: payload["callId"]?.stringValue, timeoutMs: payload["timeoutMs"]?.intValue)
+            let args = payload["args"]?.objectValue ?? [:]
+            return try await ToolCall.$current.withValue(call) { try await tool.run(args).answer }
+        case (.beforeLLM, .beforeLLM(let hook)):
+            return try await hook(BeforeLLM(json: payload))?.encodedJSON() ?? .null
+        case (.afterLLM, .afterLLM(let hook)):
+            try await hook(AfterLLM(json: payload))
+            return .null
+        case (.beforeTool, .beforeTool(let hook)):
+            switch try await hook(BeforeTool(json: payload)) {
+            case .args(let args): return ["args": .object(args)]
+            case .result(let result): return ["result": try result.encodedJSON()]
+            case nil: return .null
+            }
+        case (.afterTool, .afterTool(let hook)):
+            guard let result = try await hook(AfterTool(json: payload)) else { return .null }
+            return ["result": try result.encodedJSON()]
+        case (.bodyTransform, .bodyTransform(let transform)):
+            return try await transform(payload["body"]?.objectValue ?? [:]).map(JSONValue.object) ?? .null
+        case (.onError, .onError(let decide)):
+            return try await decide(RequestFailure(json: payload)).map { .string($0.rawValue) } ?? .null
+        case (.storeGet, .store(let store)):
+            return try await store.get(id: payload["id"]?.stringValue ?? "") ?? .null
+        case (.storeSave, .store(let store)):
+            try await store.save(id: payload["id"]?.stringValue ?? "", transcript: payload["transcript"] ?? .null)
+            return .null
+        case (.httpSend, .http(let client)):
+            return try await box.bodies.send(payload, with: client)
+        case (.httpRead, .http):
+            return try await box.bodies.read(payload["stream"]?.intValue ?? 0)
+        default:
+            throw NothingServes()
+        }
+    }
+
+    /// The reply that says a function of the program failed, whatever it threw.
+    static func failure(_ error: any Error) -> JSONValue {
+        ["error": ["message": .string(describe(error)), "type": .string("\(type(of: error))")]]
+    }
+}
+
+struct NothingServes: Error, CustomStringConvertible {
+    let description = "nothing of the program serves this call any more"
+}
