@@ -203,9 +203,9 @@ pub fn codes(model: &Model) -> File {
     for code in &model.codes {
         let name = format!("Err{}", exported(&camel(&code.code)));
         let doc = format!("{name}: {}", code.doc);
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "{}\t{name} Code = \"{}\"\n",
+            "{}\t{name} Code = \"{}\"",
             comment(model, &doc, "\t"),
             code.code
         );
@@ -418,9 +418,9 @@ fn structure(
             "" => format!("{name} is `{}` of the record.{absent}", field.key),
             doc => format!("{doc}{absent}"),
         };
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "{}\t{name} {kind} `json:\"{}{mark}\"`\n",
+            "{}\t{name} {kind} `json:\"{}{mark}\"`",
             comment(model, &doc, "\t"),
             field.key
         );
@@ -457,9 +457,9 @@ fn option_field(out: &mut String, model: &Model, field: &Field) -> Result<(), St
         doc = format!("{doc} {note}");
     }
     let name = exported(field.key.strip_suffix("Ms").unwrap_or(&field.key));
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "{}\t{name} {kind} `json:\"{}{mark}\"`\n",
+        "{}\t{name} {kind} `json:\"{}{mark}\"`",
         comment(model, &doc, "\t"),
         field.key
     );
