@@ -7,6 +7,7 @@
 mod dotnet;
 mod go;
 mod header;
+mod kotlin;
 mod manifest;
 mod markdown;
 mod model;
@@ -96,6 +97,10 @@ fn files(root: &Path) -> Result<Vec<File>, String> {
         swift::codes(&model)?,
         swift::models(&model)?,
         swift::options(&model)?,
+        kotlin::abi(),
+        kotlin::errors(&model),
+        kotlin::models(&model)?,
+        kotlin::options(&model)?,
     ];
     let header = header::write(root)?;
     // A Go module holds all that it is compiled from.
