@@ -154,7 +154,6 @@ internal class Pump(private val native: NativeEngine, private val executor: Exec
             }
         }
         failAll(null)
-        native.close()
     }
 
     /** Only a defect leaves an operation here: a close ends them all. */
