@@ -12,7 +12,7 @@ swift_toolchain() {
     reason="no swift, and no Debian where root could unpack one"
   elif [ ! -e "$SWIFT_HOME/complete" ] && ! swift_unpack >"$LOGS/swift-toolchain.log" 2>&1; then
     reason="no swift, and Debian's could not be unpacked ($(tail -n 1 "$LOGS/swift-toolchain.log"))"
-  elif ! "$SWIFT_HOME/bin/swift" --version >"$LOGS/swift-toolchain.log" 2>&1; then
+  elif ! swift_wrapper || ! "$SWIFT_HOME/bin/swift" --version >"$LOGS/swift-toolchain.log" 2>&1; then
     reason="no swift, and Debian's does not start here ($(tail -n 1 "$LOGS/swift-toolchain.log"))"
   fi
   if [ -n "$reason" ]; then
@@ -57,6 +57,12 @@ CONF
   done
   rm -rf "$apt"
   for folder in bin sbin lib lib64; do [ -e "$root/$folder" ] || ln -s "usr/$folder" "$root/$folder"; done
+  touch "$SWIFT_HOME/complete"
+}
+
+# swift_wrapper: `swift` in the unpacked root. Written anew each time: the folder of the build may be kept, the tree be another.
+swift_wrapper() {
+  local root=$SWIFT_HOME/root
   cat >"$SWIFT_HOME/bin/swift" <<WRAPPER
 #!/bin/sh
 # The repository and the build keep their paths inside; the working folder is the root there, so paths have to be whole.
@@ -68,7 +74,6 @@ exec unshare --mount sh -c '
 ' swift "$root" "\$@"
 WRAPPER
   chmod +x "$SWIFT_HOME/bin/swift"
-  touch "$SWIFT_HOME/complete"
 }
 
 swift_test() {
