@@ -33,8 +33,11 @@ namespace Toolspan
     /// <summary>The functions of the C ABI with texts and exceptions. No text of the library outlives the call that got it.</summary>
     internal static unsafe class Native
     {
-        /// <summary>How long the end of the process waits for what is open, as in every language.</summary>
-        private const ulong ExitMs = 500;
+        /// <summary>
+        /// How long the end of the process waits at most: as long as the library needs for children that have to be killed. Less, and
+        /// the process may be gone before they are.
+        /// </summary>
+        private const ulong ExitMs = 2000;
 
         internal static readonly ConcurrentDictionary<ulong, byte> Open = new ConcurrentDictionary<ulong, byte>();
 
