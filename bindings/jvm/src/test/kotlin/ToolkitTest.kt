@@ -13,6 +13,12 @@ import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withContext
+import kotlinx.serialization.KSerializer
+import kotlinx.serialization.builtins.serializer
+import kotlinx.serialization.descriptors.buildClassSerialDescriptor
+import kotlinx.serialization.encoding.Decoder
+import kotlinx.serialization.encoding.Encoder
+import kotlinx.serialization.encoding.decodeStructure
 import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertFalse
@@ -29,6 +35,33 @@ data class Add(@field:Description("the first") val a: Int, val b: Int)
 @JvmRecord
 data class Order(val size: Size, val tags: Set<String>, val note: java.util.Optional<String>, val price: Map<String, Double>, val lines: List<Add>) {
     enum class Size { SMALL, LARGE }
+}
+
+/** As the compiler plugin writes it. */
+class Place(@field:Description("where") val name: String, val floor: Int) {
+    companion object {
+        fun serializer(): KSerializer<Place> = object : KSerializer<Place> {
+            override val descriptor = buildClassSerialDescriptor("Place") {
+                element("name", String.serializer().descriptor)
+                element("floor", Int.serializer().descriptor, isOptional = true)
+            }
+
+            override fun serialize(encoder: Encoder, value: Place) = error("never written")
+
+            override fun deserialize(decoder: Decoder): Place = decoder.decodeStructure(descriptor) {
+                var name = ""
+                var floor = 0
+                while (true) {
+                    when (decodeElementIndex(descriptor)) {
+                        0 -> name = decodeStringElement(descriptor, 0)
+                        1 -> floor = decodeIntElement(descriptor, 1)
+                        else -> break
+                    }
+                }
+                Place(name, floor)
+            }
+        }
+    }
 }
 
 private class Who(val name: String) : AbstractCoroutineContextElement(Who) {
@@ -177,6 +210,52 @@ class ToolkitTest {
             repeat(100) { assertEquals(List(100) { "t" }, List(100) { async(Dispatchers.Default) { tk.execute("text").output } }.awaitAll()) }
         }
         assertEquals(0L, engine.counters().operations)
+    }
+
+    @Test
+    fun `a thousand cancelled calls leave nothing behind`(): Unit = runBlocking {
+        toolkit(any("never") { awaitCancellation() }).use { tk ->
+            val calls = List(1000) { launch(Dispatchers.Default) { tk.execute("never") } }
+            calls.forEach { it.cancelAndJoin() }
+            assertEquals(0L, engine.counters().operations)
+            assertThrows(TimeoutException::class.java) { tk.executeBlocking("never", timeoutMs = 1) }
+        }
+    }
+
+    @Test
+    fun `a serializable class describes and checks the arguments`(): Unit = runBlocking {
+        val place = tool<Place>("place", "d") { "${it.name} ${it.floor}" }
+        val schema = """{"type":"object","properties":{"name":{"type":"string","description":"where"},"floor":{"type":"integer"}},"required":["name"]}"""
+        assertEquals(schema, Json.write(place.definition["inputSchema"]))
+        toolkit(place).use { tk ->
+            assertEquals("hall 0", tk.execute("place", mapOf("name" to "hall", "other" to 1)).output)
+            assertEquals("hall 3", tk.execute("place", mapOf("name" to "hall", "floor" to 3)).output)
+            assertTrue(tk.execute("place", mapOf("name" to "hall", "floor" to "x")).let { it.isError && it.exception is IllegalArgumentException })
+        }
+    }
+
+    @Test
+    fun `a sink may call the library, and one that blocks or fails stops nothing but sinks`(): Unit = runBlocking {
+        val nested = CompletableDeferred<String>()
+        lateinit var own: Engine
+        own = Engine(EngineOptions().log { record ->
+            if (nested.complete(own.createToolkitBlocking(ToolkitOptions().tool(any("t") { record.message })).executeBlocking("t").output)) error("fails")
+        })
+        own.createToolkit { tool(any("taken") { }) }.use { tk ->
+            tk.register(any("taken") { })
+            assertTrue("taken" in nested.await())
+            assertEquals("", tk.execute("taken").output)
+        }
+        own.close()
+    }
+
+    /** 32-bit platforms and JNA mistake small and structured types: the engine passes texts, truths and whole numbers of 4 and 8 bytes. */
+    @Test
+    fun `the native engine takes and gives only plain types`() {
+        val methods = java.io.File("src/main/kotlin/dev/toolspan/internal/NativeEngine.kt").readText()
+            .substringAfter("public interface NativeEngineInterface {").substringBefore("companion object")
+        val types = Regex("`: `?kotlin\\.(\\w+)`?|\\): kotlin\\.(\\w+)|`: (\\w+)|\\): (\\w+)").findAll(methods).flatMap { it.groupValues.drop(1) }.filter(String::isNotEmpty).toSet()
+        assertEquals(setOf("String", "UInt", "ULong", "Boolean"), types)
     }
 
     @Test
