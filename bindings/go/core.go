@@ -224,7 +224,7 @@ func (c *core) pump() {
 		}
 		c.mu.Lock()
 		if closed || err != nil {
-			c.stop(closed, err)
+			c.stop(err)
 			c.mu.Unlock()
 			return
 		}
@@ -237,8 +237,8 @@ func (c *core) pump() {
 	}
 }
 
-// stop ends a pump for good, or after a defect until the next operation. What still waits is told. The caller holds the lock.
-func (c *core) stop(closed bool, err error) {
+// stop ends the pump for good, with the engine or after a defect. What still waits is told. The caller holds the lock.
+func (c *core) stop(err error) {
 	c.polling = false
 	record, ok := err.(*Error)
 	if !ok {
@@ -249,12 +249,10 @@ func (c *core) stop(closed bool, err error) {
 		o.ended <- event{Type: "failed", Op: number, Error: record}
 	}
 	c.running = 0
-	if closed {
-		select {
-		case <-c.stopped:
-		default:
-			close(c.stopped)
-		}
+	select {
+	case <-c.stopped:
+	default:
+		close(c.stopped)
 	}
 }
 

@@ -3,6 +3,7 @@ package toolspan
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -71,11 +72,9 @@ func (e *Engine) Close() error { return e.close(closeTimeout) }
 
 // Shutdown is Close that waits as long as ctx allows. It gives the error of ctx when that was not enough.
 func (e *Engine) Shutdown(ctx context.Context) error {
-	timeout := closeTimeout
+	timeout := time.Duration(math.MaxInt64)
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = time.Until(deadline)
-	} else if ctx.Done() == nil {
-		timeout = 1<<63 - 1
 	}
 	done := make(chan error, 1)
 	go func() { done <- e.close(timeout) }()

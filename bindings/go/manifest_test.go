@@ -78,7 +78,6 @@ func TestRecordsHaveTheFieldsOfTheCore(t *testing.T) {
 	// The handler of a tool is its function, and the kinds of host calls are told by the package.
 	same(t, "ToolSpec", append(tags(toolspan.ToolSpec{}), "handler"), m.Records["ToolSpec"])
 	same(t, "EngineOptions", append(tags(toolspan.EngineOptions{}), "hostCalls"), m.Records["EngineOptions"])
-	same(t, "Hints", tags(toolspan.ToolHints{}), m.Records["Hints"])
 }
 
 func TestUnionsHaveTheVariantsOfTheCore(t *testing.T) {

@@ -26,6 +26,9 @@ type raw = json.RawMessage
 // limit ends a test that would hang, with a stack of what hangs.
 const limit = 30 * time.Second
 
+// control keeps the fixtures alive: they end when their stdin is closed, be it by the garbage collector.
+var control io.WriteCloser
+
 var fixtures = sync.OnceValue(func() string {
 	program := os.Getenv("TOOLSPAN_FIXTURES")
 	if program == "" {
@@ -37,8 +40,8 @@ var fixtures = sync.OnceValue(func() string {
 	}
 	child := exec.Command(program, "serve")
 	child.Stderr = os.Stderr
-	// Open for as long as this process lives.
-	if _, err := child.StdinPipe(); err != nil {
+	var err error
+	if control, err = child.StdinPipe(); err != nil {
 		panic(err)
 	}
 	stdout, err := child.StdoutPipe()

@@ -20,21 +20,11 @@ type ToolSpec struct {
 	// InputSchema is the JSON Schema of the arguments.
 	InputSchema json.RawMessage `json:"inputSchema,omitzero"`
 	// Hints are advisory.
-	Hints *ToolHints `json:"hints,omitzero"`
+	Hints *Hints `json:"hints,omitzero"`
 
 	run toolFunction
 	// Why the tool cannot be used; told by whoever is given it.
 	err error
-}
-
-// ToolHints are what a tool says about itself. What is nil is not said.
-type ToolHints struct {
-	// ReadOnly: the tool changes nothing.
-	ReadOnly *bool `json:"readOnly,omitzero"`
-	// Destructive: what it changes may not be undone.
-	Destructive *bool `json:"destructive,omitzero"`
-	// OpenWorld: it reaches beyond a closed set of things.
-	OpenWorld *bool `json:"openWorld,omitzero"`
 }
 
 // toolFunction is a tool without its types.
@@ -55,7 +45,7 @@ func InputSchema(schema any) ToolOption {
 }
 
 // DeclareHints says something about the tool to whoever asks.
-func DeclareHints(hints ToolHints) ToolOption {
+func DeclareHints(hints Hints) ToolOption {
 	return func(t *ToolSpec) { t.Hints = &hints }
 }
 

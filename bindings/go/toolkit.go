@@ -39,6 +39,9 @@ func (s setting) conversationOption() setting { return s }
 
 // MCPServers sets the MCP servers by id. See [MCPDocument] for a whole configuration.
 func MCPServers(servers map[string]MCPServer) ConfigOption {
+	if servers == nil {
+		servers = map[string]MCPServer{}
+	}
 	return setting{"mcpConfig", map[string]any{"mcpServers": servers}}
 }
 

@@ -128,7 +128,7 @@ func (s step) tool(definition raw) toolspan.ToolSpec {
 	var d struct {
 		Name, Description string
 		InputSchema       raw
-		Hints             *toolspan.ToolHints
+		Hints             *toolspan.Hints
 		Handler           int
 	}
 	check(json.Unmarshal(definition, &d))
