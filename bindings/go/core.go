@@ -32,6 +32,8 @@ type core struct {
 	// Accepted operations less terminal events. It may be negative for a moment: an operation can end before submit returns.
 	running int
 	polling bool
+	// The pump has to go on until it sees the end.
+	closing bool
 }
 
 // handler is a function of the program, of the type its kind of host call wants.
@@ -228,7 +230,7 @@ func (c *core) pump() {
 			c.mu.Unlock()
 			return
 		}
-		if c.running <= 0 && c.log == nil {
+		if c.running <= 0 && c.log == nil && !c.closing {
 			c.polling = false
 			c.mu.Unlock()
 			return
@@ -312,6 +314,7 @@ func (c *core) close(timeout time.Duration) bool {
 	deadline := time.Now().Add(timeout)
 	complete := c.native.close(timeout)
 	c.mu.Lock()
+	c.closing = true
 	select {
 	case <-c.stopped:
 	default:

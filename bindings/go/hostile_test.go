@@ -120,6 +120,23 @@ func TestCloseDuringCallsFromManyGoroutinesEndsThemAll(t *testing.T) {
 	}
 }
 
+func TestCloseReturnsWhileItsLastEventsAreDelivered(t *testing.T) {
+	for range 30 {
+		engine := must(toolspan.NewEngine(toolspan.EngineOptions{}))
+		entered := make(chan bool, 200)
+		toolkit := newToolkit(t, engine, never(entered))
+		for range 200 {
+			go toolkit.Execute(context.Background(), "never", nil)
+		}
+		for range 200 {
+			within(t, entered)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- engine.Close() }()
+		must(0, within(t, closed))
+	}
+}
+
 func TestWhatIsClosedIsGone(t *testing.T) {
 	ctx := context.Background()
 	engine := must(toolspan.NewEngine(toolspan.EngineOptions{}))
