@@ -102,7 +102,7 @@ func request(op string, args []setting) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return object([]setting{{"op", op}, {"args", encoded}})
+	return object([]setting{{"op", op}, {"args", written(encoded)}})
 }
 
 // start submits an operation. It is known under its number before the library is, so that no event can come too early.

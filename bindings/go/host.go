@@ -255,7 +255,7 @@ func answer(call hostCall, kind string, h *handler) (reply json.RawMessage, err 
 	if err != nil {
 		return nil, err
 	}
-	return object([]setting{{"ok", encoded}})
+	return object([]setting{{"ok", written(encoded)}})
 }
 
 // failure is the reply that says a function of the program failed. Formatting survives whatever the error does.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,16 +16,27 @@ import (
 
 func decode(text []byte, out any) error {
 	if err := json.Unmarshal(text, out); err != nil {
-		return &Error{Code: ErrInternal, Message: fmt.Sprintf("the library's text cannot be read: %v", err)}
+		return unreadable(err)
 	}
 	return nil
 }
+
+func unreadable(err error) error {
+	return &Error{Code: ErrInternal, Message: fmt.Sprintf("the library's text cannot be read: %v", err)}
+}
+
+// written is text of this package's own making, which needs no look any more.
+type written []byte
 
 // encode is json.Marshal without the escapes that are meant for HTML, which would change what a model is sent.
 func encode(value any) (json.RawMessage, error) {
 	switch value := value.(type) {
 	case nil:
 		return json.RawMessage("null"), nil
+	case written:
+		return json.RawMessage(value), nil
+	case uint64:
+		return strconv.AppendUint(nil, value, 10), nil
 	case time.Duration:
 		return json.Marshal(milliseconds(value))
 	case *time.Duration:
@@ -70,7 +82,8 @@ func object(settings []setting) (json.RawMessage, error) {
 			return nil, refused
 		}
 		out.WriteByte(separator)
-		fmt.Fprintf(&out, "%q:", s.key)
+		out.WriteString(strconv.Quote(s.key))
+		out.WriteByte(':')
 		out.Write(value)
 		separator = ','
 	}
@@ -122,4 +135,46 @@ func tagged(tag string, record any) ([]byte, error) {
 		head = append(head, ',')
 	}
 	return append(head, text[1:]...), nil
+}
+
+// readEvents takes apart the array that poll hands out. It is on the way of every operation and the text is the library's own, so
+// this looks at each byte once; encoding/json, which checks before it reads, would twice, and results are read a third time later.
+func readEvents(text []byte, events *[]event) error {
+	scan := scanner{text: text}
+	for scan.open('[', ']'); scan.more(); {
+		var e event
+		for scan.open('{', '}'); scan.more(); {
+			key := string(scan.value())
+			scan.colon()
+			value := scan.value()
+			var err error
+			switch key {
+			case `"type"`:
+				err = json.Unmarshal(value, &e.Type)
+			case `"kind"`:
+				err = json.Unmarshal(value, &e.Kind)
+			case `"op"`:
+				e.Op, err = strconv.ParseUint(string(value), 10, 64)
+			case `"call"`:
+				e.Call, err = strconv.ParseUint(string(value), 10, 64)
+			case `"handler"`:
+				e.Handler, err = strconv.ParseUint(string(value), 10, 64)
+			case `"payload"`:
+				e.Payload = bytes.Clone(value)
+			case `"result"`:
+				e.Result = bytes.Clone(value)
+			case `"error"`:
+				err = json.Unmarshal(value, &e.Error)
+			}
+			if err != nil {
+				return unreadable(err)
+			}
+		}
+		*events = append(*events, e)
+	}
+	scan.space()
+	if scan.failed || scan.at != len(text) {
+		return unreadable(errors.New("it is no list of events"))
+	}
+	return nil
 }

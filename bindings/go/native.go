@@ -119,7 +119,8 @@ func (n native) poll(events *[]event) (closed bool, err error) {
 	if err := refused(reply); err != nil {
 		return false, err
 	}
-	return false, take(reply, events)
+	defer C.ts_text_free(reply.text, reply.length)
+	return false, readEvents(unsafe.Slice((*byte)(unsafe.Pointer(reply.text)), reply.length), events)
 }
 
 func (n native) cancel(op uint64) { C.ts_cancel(C.uint64_t(n), C.uint64_t(op)) }
