@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime/pprof"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -21,13 +22,14 @@ import (
 // What only shows from outside: programs of their own. The test's binary is each of them, by the variable PROGRAM.
 
 var programs = map[string]func(){
-	"idle":    idle,
-	"exit":    exit,
-	"waits":   waits,
-	"cancels": cancels,
-	"sigpipe": sigpipe,
-	"profile": profile,
-	"version": func() { fmt.Println(toolspan.Version()) },
+	"idle":     idle,
+	"exit":     exit,
+	"waits":    waits,
+	"cancels":  cancels,
+	"sigpipe":  sigpipe,
+	"profile":  profile,
+	"children": children,
+	"version":  func() { fmt.Println(toolspan.Version()) },
 }
 
 func TestMain(m *testing.M) {
@@ -215,4 +217,45 @@ func profile() {
 
 func TestSignalsOfGoAndTheThreadsOfTheLibraryGetAlong(t *testing.T) {
 	start(t, "profile").end("exit status 0", "true true\n")
+}
+
+// children has some of its own after the library had to abandon one. Then the library waits for SIGCHLD, which without a pidfd it
+// does for every child.
+func children() {
+	engine := must(toolspan.NewEngine(toolspan.EngineOptions{}))
+	command := strings.Split(os.Getenv("SERVER"), "\n")
+	must(engine.NewToolkit(context.Background(), toolspan.MCPServers(map[string]toolspan.MCPServer{"srv": {Command: command}})))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	fmt.Println(engine.Shutdown(ctx) != nil)
+	// The signal finds threads on the stack of a goroutine, where Go's handler must not be called.
+	var stop atomic.Bool
+	for range 4 {
+		go func() {
+			for !stop.Load() {
+			}
+		}()
+	}
+	done := make(chan bool)
+	for range 4 {
+		go func() {
+			for range 50 {
+				must(0, exec.Command("true").Run())
+			}
+			done <- true
+		}()
+	}
+	for range 4 {
+		<-done
+	}
+	stop.Store(true)
+	fmt.Println("done")
+}
+
+func TestTheChildrenOfTheProgramAndOfTheLibraryGetAlong(t *testing.T) {
+	s := newScenario(t, `{"mcp": {"srv": {"transport": "stdio", "tools": [{"name": "a"}], "ignoreEof": true, "ignoreTerm": true}}, "llm": {}}`)
+	for range 3 {
+		start(t, "children", server(s)).end("exit status 0", "true\ndone\n")
+	}
+	s.wait(`{"mcp": "srv", "processes": 0}`)
 }

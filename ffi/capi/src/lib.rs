@@ -5,6 +5,8 @@
 //! every platform. `bindings/c/include/toolspan.h` is generated from this file, its comments included.
 
 mod registry;
+#[cfg(unix)]
+mod signals;
 mod text;
 
 use std::ffi::c_char;
@@ -68,6 +70,8 @@ pub unsafe extern "C" fn ts_engine_new(
     // SAFETY: not null, and the caller promises that it is writable.
     unsafe { engine.write(0) };
     guard(|| {
+        #[cfg(unix)]
+        signals::keep_signal_stack();
         // SAFETY: the caller promises the readable bytes, and they are not used after this call.
         let made = unsafe { borrow(options, options_len) }
             .and_then(Engine::new)
