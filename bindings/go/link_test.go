@@ -1,6 +1,7 @@
 package toolspan_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -149,6 +150,31 @@ func TestLinkingALibraryOfAnotherVersionIsRefused(t *testing.T) {
 	output, err := run(t, os.Args[0], "PROGRAM=version", "LD_PRELOAD="+library)
 	if err != nil || !regexp.MustCompile(`abi_mismatch: .* schema hash 0000000000000abc, not 1 and [0-9a-f]{16}; install both`).MatchString(output) {
 		t.Fatalf("%v: %s", err, output)
+	}
+}
+
+func TestLinkingTheProgramOfTheREADME(t *testing.T) {
+	_, source, found := strings.Cut(string(must(os.ReadFile("README.md"))), "```go\n")
+	source, _, ended := strings.Cut(source, "```")
+	if !found || !ended {
+		t.Fatal("the README has no program")
+	}
+	s := newScenario(t, `{"mcp": {"srv": {"transport": "stdio", "tools": [{"name": "a"}]}}, "llm": {"main": {"style": "openai", "replies": [
+		{"calls": [{"id": "c1", "name": "add", "args": {"a": 2, "b": 2}}]}, {"text": "four"}, {"text": "and six"}]}}}`)
+	source = strings.Replace(source, "https://api.example.com/v1", s.LLM["main"].BaseURL, 1)
+	program, said := build(t, source, nil)
+	if program == "" {
+		t.Fatal(said)
+	}
+	configuration := must(json.Marshal(map[string]any{"mcpServers": map[string]any{"srv": map[string]any{"command": s.MCP["srv"].Command}}}))
+	must(0, os.WriteFile(filepath.Join(filepath.Dir(program), "mcp.json"), configuration, 0o644))
+	command := exec.Command(program)
+	command.Dir = filepath.Dir(program)
+	if output, err := command.CombinedOutput(); err != nil || string(output) != "four 30\nand six" {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if bodies := s.bodies("main"); !strings.Contains(bodies[1], `"content":"4"`) || !strings.Contains(bodies[0], `"srv_a"`) {
+		t.Fatalf("the model was sent %s", bodies)
 	}
 }
 

@@ -50,7 +50,10 @@ mod tests {
             let mut with_stack: libc::sigaction = std::mem::zeroed();
             with_stack.sa_sigaction = host as *const () as usize;
             with_stack.sa_flags = libc::SA_ONSTACK | libc::SA_RESTART;
-            assert_eq!(libc::sigaction(libc::SIGCHLD, &raw const with_stack, null_mut()), 0);
+            assert_eq!(
+                libc::sigaction(libc::SIGCHLD, &raw const with_stack, null_mut()),
+                0
+            );
         }
         keep_signal_stack();
         // SAFETY: the action does nothing.
