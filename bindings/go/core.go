@@ -19,7 +19,7 @@ type core struct {
 	log func(LogRecord)
 	// Sinks of the program are called one after another, in the order of what they are told.
 	sinks queue
-	// Closed by the pump once everything was collected.
+	// Closed once everything was collected.
 	stopped chan struct{}
 
 	mu sync.Mutex
@@ -55,7 +55,8 @@ type operation struct {
 	failedTool map[string]error
 	// Bodies of answers to requests of the program's own HTTP client.
 	bodies map[uint64]*body
-	over   bool
+	// Nothing may be left behind any more.
+	over bool
 }
 
 // event is what poll hands out.
@@ -105,7 +106,8 @@ func request(op string, args []setting) (json.RawMessage, error) {
 	return object([]setting{{"op", op}, {"args", written(encoded)}})
 }
 
-// start submits an operation. It is known under its number before the library is, so that no event can come too early.
+// start submits an operation. It is known under its number before the library is, so that no event can come too early. Whoever
+// starts one waits for it with await, or calls keepPolling.
 func (c *core) start(ctx context.Context, op string, args []setting) (*operation, error) {
 	if ctx.Err() != nil {
 		return nil, &Error{Code: ErrCancelled, Message: "the caller's context was over before the operation began", cause: ended(ctx)}
@@ -130,9 +132,6 @@ func (c *core) start(ctx context.Context, op string, args []setting) (*operation
 		return nil, err
 	}
 	c.running++
-	if c.running > 0 {
-		c.poll()
-	}
 	return o, nil
 }
 
@@ -144,13 +143,40 @@ func (c *core) wait(o *operation) (json.RawMessage, error) {
 }
 
 // await waits for an operation and cancels another, which may be the same, when the context of that one ends.
+//
+// Where nobody collects events, the caller does until its own is there: a goroutine of its own for that would cost a run two
+// changes of threads more, which is most of what this package adds to one.
 func (c *core) await(o, cancelled *operation) event {
+	c.mu.Lock()
+	lead := !c.polling
+	c.polling = true
+	c.mu.Unlock()
+	if lead {
+		return c.lead(o, cancelled)
+	}
 	select {
 	case end := <-o.ended:
 		return end
 	case <-cancelled.ctx.Done():
 		c.native.cancel(cancelled.number)
 		return <-o.ended
+	}
+}
+
+// lead collects events until one operation has ended, then leaves that to a pump if there is more to come.
+func (c *core) lead(o, cancelled *operation) event {
+	stop := context.AfterFunc(cancelled.ctx, func() { c.native.cancel(cancelled.number) })
+	defer stop()
+	for {
+		select {
+		case end := <-o.ended:
+			c.handOver()
+			return end
+		default:
+		}
+		if !c.collect() {
+			return <-o.ended
+		}
 	}
 }
 
@@ -207,36 +233,56 @@ func (o *operation) onlyFailure() error {
 	return nil
 }
 
-// poll makes sure that there is a pump. The caller holds the lock.
-func (c *core) poll() {
+// keepPolling makes sure that events are collected while nobody waits for any.
+func (c *core) keepPolling() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if !c.polling {
 		c.polling = true
 		go c.pump()
 	}
 }
 
-// pump collects events until nothing runs any more (or, with a log, until the engine is closed). It runs no function of the
-// program. While it waits it holds a thread of the operating system inside the library, and no lock.
-func (c *core) pump() {
-	for {
-		var events []event
-		closed, err := c.native.poll(&events)
-		for _, event := range events {
-			c.deliver(event)
-		}
-		c.mu.Lock()
-		if closed || err != nil {
-			c.stop(err)
-			c.mu.Unlock()
-			return
-		}
-		if c.running <= 0 && c.log == nil && !c.closing {
-			c.polling = false
-			c.mu.Unlock()
-			return
-		}
-		c.mu.Unlock()
+// handOver starts a pump in place of the caller if one is needed.
+func (c *core) handOver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.polling = c.needed(); c.polling {
+		go c.pump()
 	}
+}
+
+// needed says whether there are events to come. The caller holds the lock.
+func (c *core) needed() bool { return c.running > 0 || c.log != nil || c.closing }
+
+// pump collects events until nothing runs any more (or, with a log, until the engine is closed).
+func (c *core) pump() {
+	for c.collect() {
+		c.mu.Lock()
+		c.polling = c.needed()
+		over := !c.polling
+		c.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// collect waits for events and delivers them; false at the end of the engine. It runs no function of the program. While it
+// waits it holds a thread of the operating system inside the library, and no lock; one goroutine is in it at a time.
+func (c *core) collect() bool {
+	var events []event
+	closed, err := c.native.poll(&events)
+	for _, event := range events {
+		c.deliver(event)
+	}
+	if !closed && err == nil {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stop(err)
+	return false
 }
 
 // stop ends the pump for good, with the engine or after a defect. What still waits is told. The caller holds the lock.
@@ -248,6 +294,7 @@ func (c *core) stop(err error) {
 	}
 	for number, o := range c.operations {
 		delete(c.operations, number)
+		o.finish()
 		o.ended <- event{Type: "failed", Op: number, Error: record}
 	}
 	c.running = 0
@@ -280,7 +327,7 @@ func (c *core) deliver(e event) {
 		}
 	case "done", "failed", "cancelled":
 		if o != nil {
-			o.dropBodies()
+			o.finish()
 			o.ended <- e
 		}
 	}
@@ -315,12 +362,12 @@ func (c *core) close(timeout time.Duration) bool {
 	complete := c.native.close(timeout)
 	c.mu.Lock()
 	c.closing = true
+	c.mu.Unlock()
 	select {
 	case <-c.stopped:
 	default:
-		c.poll()
+		c.keepPolling()
 	}
-	c.mu.Unlock()
 	// The queue of a closed engine only has to be emptied.
 	<-c.stopped
 	return c.sinks.drain(time.Until(deadline)) && complete

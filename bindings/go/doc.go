@@ -23,6 +23,7 @@
 // # Goroutines
 //
 // Everything may be called from any goroutine. Tools and hooks run in goroutines of their own, sinks of logs and metrics one after
-// another in one. While something runs, one goroutine waits inside the library and holds one thread of the operating system; none
-// is left when nothing runs (an engine with a log keeps it until it is closed).
+// another in one. While something runs, one goroutine of an engine waits inside the library and holds one thread of the operating
+// system: that of a caller, or one of the package's where callers do other things. None of the package's is left when nothing runs
+// (an engine with a log keeps one until it is closed).
 package toolspan

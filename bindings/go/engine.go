@@ -126,7 +126,9 @@ func adopt[T any](object *T, o *owned, engine *Engine, kind string, number uint6
 	core := engine.core
 	o.net = runtime.AddCleanup(object, func(number uint64) {
 		// Nobody waits; when the engine is closed, so is this.
-		_, _ = core.start(context.Background(), kind+".close", []setting{{kind, number}})
+		if _, err := core.start(context.Background(), kind+".close", []setting{{kind, number}}); err == nil {
+			core.keepPolling()
+		}
 	}, number)
 }
 

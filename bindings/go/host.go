@@ -304,17 +304,36 @@ func (o *operation) endCall(call uint64) bool {
 // cancelCall tells a function that nobody waits for it any more.
 func (o *operation) cancelCall(call uint64) {
 	o.mu.Lock()
-	cancel := o.calls[call]
-	delete(o.calls, call)
-	o.mu.Unlock()
-	if cancel == nil {
-		return
+	defer o.mu.Unlock()
+	if cancel := o.calls[call]; cancel != nil {
+		delete(o.calls, call)
+		cancel(o.reason())
 	}
+}
+
+// finish ends what an operation that has ended left behind: functions that still run, and bodies that were not read.
+func (o *operation) finish() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+	for call, cancel := range o.calls {
+		delete(o.calls, call)
+		cancel(o.reason())
+	}
+	for number, b := range o.bodies {
+		if b != nil {
+			o.bodies[number] = nil
+			go b.Close()
+		}
+	}
+}
+
+// reason is why nobody waits for a function any more.
+func (o *operation) reason() error {
 	if cause := ended(o.ctx); cause != nil {
-		cancel(cause)
-	} else {
-		cancel(ErrCancelled)
+		return cause
 	}
+	return ErrCancelled
 }
 
 // fail keeps what a function of the program failed with, for the caller of the operation.

@@ -278,6 +278,23 @@ func TestASinkThatBlocksHoldsUpNobody(t *testing.T) {
 	<-entered
 }
 
+func TestMetricsOfARunArriveWithoutAnotherOne(t *testing.T) {
+	s := newScenario(t, `{"llm": {"main": {"style": "openai", "replies": [{"text": "ok"}], "then": "repeat"}}}`)
+	engine := newEngine(t, toolspan.EngineOptions{})
+	runs := make(chan bool, 1)
+	options := s.upstream()
+	options.OnMetric = func(event toolspan.MetricEvent) {
+		if _, ok := event.(toolspan.RunMetric); ok {
+			runs <- true
+		}
+	}
+	client := newClient(t, engine, options)
+	for range 200 {
+		must(client.Run(context.Background(), "go", nil))
+		within(t, runs)
+	}
+}
+
 func TestErrorsReadAsTheContractSaysAndUnwrap(t *testing.T) {
 	err := error(&toolspan.Error{Code: toolspan.ErrRateLimited, Message: "wait", Path: toolspan.Ptr("a.b"), RetryAfterMs: toolspan.Ptr(1500),
 		Cause: []toolspan.Cause{{Message: "outer", Code: toolspan.ErrConnectionFailed}, {Message: "inner"}}})

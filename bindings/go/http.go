@@ -152,16 +152,3 @@ func (o *operation) dropBody(number uint64) {
 		_ = b.Close()
 	}
 }
-
-// dropBodies closes what an operation that has ended did not read.
-func (o *operation) dropBodies() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.over = true
-	for number, b := range o.bodies {
-		if b != nil {
-			o.bodies[number] = nil
-			go b.Close()
-		}
-	}
-}

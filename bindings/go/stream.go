@@ -25,6 +25,8 @@ func (c *Client) Stream(ctx context.Context, prompt string, toolkit *Toolkit, op
 			yield(nil, err)
 			return
 		}
+		// Tools are called while the loop's body runs, too.
+		core.keepPolling()
 		left, err := core.read(o, yield)
 		core.native.cancel(o.number)
 		// How the stream ended says more than why it could not be read any further.
