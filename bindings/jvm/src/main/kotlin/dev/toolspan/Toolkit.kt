@@ -12,7 +12,6 @@ import dev.toolspan.internal.promised
 import dev.toolspan.internal.recordOrNull
 import dev.toolspan.internal.waiting
 import java.util.concurrent.CompletableFuture
-import kotlinx.coroutines.runBlocking
 
 /** An ordered set of tools and the connections behind them (SPEC 4). Close it, or hold it with `use` or `try`. */
 public class Toolkit internal constructor(internal val engine: Engine, number: Long, encoded: Encoded) : AutoCloseable {

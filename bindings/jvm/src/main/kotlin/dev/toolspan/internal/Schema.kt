@@ -33,7 +33,7 @@ private fun schema(type: Type, place: String, within: List<Class<*>>): JsonMap {
     val raw = rawClass(type)
     return when {
         raw == String::class.java || raw == CharSequence::class.java -> mapOf("type" to "string")
-        raw == Boolean::class.java || raw == java.lang.Boolean::class.java -> mapOf("type" to "boolean")
+        raw == Boolean::class.java || raw == Boolean::class.javaObjectType -> mapOf("type" to "boolean")
         raw in INTEGERS -> mapOf("type" to "integer")
         raw in NUMBERS -> mapOf("type" to "number")
         raw == Any::class.java -> emptyMap()
@@ -66,7 +66,7 @@ private fun value(type: Type, json: Any?, path: String): Any? {
         raw == Optional::class.java -> Optional.ofNullable(json?.let { value(argument(type, 0), it, path) })
         raw == Any::class.java -> json
         raw == String::class.java || raw == CharSequence::class.java -> json as? String ?: wrong(path, "text", json)
-        raw == Boolean::class.java || raw == java.lang.Boolean::class.java -> json as? Boolean ?: wrong(path, "a boolean", json)
+        raw == Boolean::class.java || raw == Boolean::class.javaObjectType -> json as? Boolean ?: wrong(path, "a boolean", json)
         raw in INTEGERS || raw in NUMBERS -> number(raw, json, path)
         raw.isEnum -> raw.enumConstants.firstOrNull { (it as Enum<*>).name == json } ?: wrong(path, "one of ${raw.enumConstants.joinToString()}", json)
         raw.isArray -> {

@@ -25,8 +25,8 @@ internal fun schemaOf(type: KType, java: Class<*>, tool: String): JsonMap {
         ?: throw IllegalArgumentException("tool $tool: ${java.name} is neither a record (@JvmRecord data class) nor @Serializable")
     val schema = schema(serializer.descriptor, "tool $tool", emptyList())
     require(schema["type"] == "object") { "tool $tool: ${java.name} describes no object" }
-    val properties = schema["properties"] as? JsonMap ?: return schema
-    return schema + ("properties" to properties.mapValues { (name, property) -> described(java, name, property as JsonMap) })
+    val properties = schema.atOrNull<Map<String, JsonMap>>("properties") ?: return schema
+    return schema + ("properties" to properties.mapValues { (name, property) -> described(java, name, property) })
 }
 
 @Suppress("UNCHECKED_CAST")
