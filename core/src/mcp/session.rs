@@ -61,12 +61,18 @@ impl Session {
             .clone()
     }
 
-    /// The connection, or the next one where it has ended: one attempt for every call that needs it.
+    /// The connection, or the next one where it has ended.
     async fn live(&self) -> Result<Arc<Connection>, Error> {
         let current = self.current();
         if !current.has_ended() {
             return Ok(current);
         }
+        // On the heap: opening a connection takes thirty kilobytes of state, which every call would carry along.
+        Box::pin(self.join_again()).await
+    }
+
+    /// The next connection: one attempt for every call that needs it.
+    async fn join_again(&self) -> Result<Arc<Connection>, Error> {
         let _turn = self.rejoin.lock().await;
         let current = self.current();
         if !current.has_ended() {
