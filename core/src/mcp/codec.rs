@@ -6,12 +6,13 @@
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, CustomResult, DiscoverResult, ErrorData, GetExtensions,
-    InitializeResult, ListToolsResult, RequestId, ServerJsonRpcMessage, ServerResult,
+    InitializeResult, ListToolsResult, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+    ServerResult,
 };
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 use crate::json::Json;
@@ -26,11 +27,13 @@ pub(super) fn encode(message: &ClientJsonRpcMessage) -> serde_json::Result<Strin
         return serde_json::to_string(message);
     };
     let raw = request.request.extensions().get::<RawArguments>();
-    let (Some(RawArguments(arguments)), ClientRequest::CallToolRequest(_)) =
+    let (Some(RawArguments(arguments)), ClientRequest::CallToolRequest(call)) =
         (raw, &request.request)
     else {
         return serde_json::to_string(message);
     };
+    // A call of ours has a name, arguments and what the SDK puts into `_meta`. Written by hand, for the SDK makes two trees of
+    // values on the way to the text.
     #[derive(Serialize)]
     struct Call<'a> {
         jsonrpc: &'a str,
@@ -40,20 +43,20 @@ pub(super) fn encode(message: &ClientJsonRpcMessage) -> serde_json::Result<Strin
     }
     #[derive(Serialize)]
     struct Params<'a> {
-        #[serde(flatten)]
-        others: Map<String, Value>,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<&'a RequestMetaObject>,
+        name: &'a str,
         arguments: &'a RawValue,
     }
-    let mut others = match serde_json::to_value(message)?.get_mut("params") {
-        Some(Value::Object(params)) => std::mem::take(params),
-        _ => Map::new(),
-    };
-    others.shift_remove("arguments");
     serde_json::to_string(&Call {
         jsonrpc: "2.0",
         id: &request.id,
         method: "tools/call",
-        params: Params { others, arguments },
+        params: Params {
+            meta: call.extensions.get(),
+            name: &call.params.name,
+            arguments,
+        },
     })
 }
 
@@ -137,7 +140,7 @@ pub(super) fn result_text(result: ServerResult) -> serde_json::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rmcp::model::{CallToolRequest, CallToolRequestParams};
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, ProgressToken};
     use serde_json::json;
 
     #[test]
@@ -153,6 +156,31 @@ mod tests {
             encode(&message).unwrap(),
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{"z": 1e2, "a": 12345678901234567890123}}}"#
         );
+    }
+
+    #[test]
+    fn a_call_goes_out_as_the_sdk_writes_it() {
+        let arguments = r#"{"z":1,"a":[true,null,"x"]}"#;
+        let params = CallToolRequestParams::new("t")
+            .with_arguments(serde_json::from_str(arguments).unwrap());
+        let mut request = CallToolRequest::new(params);
+        let mut meta = RequestMetaObject::default();
+        meta.set_progress_token(ProgressToken(RequestId::Number(3)));
+        request.extensions.insert(meta);
+        let written = |request: CallToolRequest| {
+            let request = ClientRequest::CallToolRequest(request);
+            encode(&ClientJsonRpcMessage::request(
+                request,
+                RequestId::Number(7),
+            ))
+            .unwrap()
+        };
+        let by_sdk = written(request.clone());
+        let raw = crate::json::parse(arguments).unwrap();
+        request.extensions.insert(RawArguments(raw));
+        let ours = written(request);
+        assert!(by_sdk.contains("progressToken"), "{by_sdk}");
+        assert_eq!(ours, by_sdk);
     }
 
     fn text_of(reply: &str) -> String {

@@ -171,7 +171,8 @@ fn observe(histogram: &mut Histogram, labels: String, ms: u64) {
 
 /// `a="x",b="y"`, with the three escapes that the format has.
 fn labels<const N: usize>(pairs: [(&str, &str); N]) -> String {
-    let mut out = String::new();
+    let length = pairs.iter().map(|(key, value)| key.len() + value.len() + 4);
+    let mut out = String::with_capacity(length.sum());
     for (key, value) in pairs {
         if !out.is_empty() {
             out.push(',');
