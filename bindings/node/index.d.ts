@@ -370,7 +370,7 @@ export interface EngineOptions {
   log?: (record: LogRecord) => unknown;
   /** Least level wanted; every record when absent. */
   logLevel?: LogLevel;
-  /** Worker threads. Default: the number of cores, at most 4. */
+  /** Worker threads. Default: 1; more pay off where the runs at a time compute more than one core does. */
   workers?: number;
 }
 

@@ -10,6 +10,7 @@ use futures_util::stream::BoxStream;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use crate::aside::aside;
 use crate::error::{Error, ErrorCode, Result};
 
 /// One request. `Debug` shows neither header values nor the body.
@@ -118,7 +119,8 @@ impl Tls {
         if let Some(config) = self.0.get() {
             return Ok(config.clone());
         }
-        let made = tls_config()?;
+        // Reads the system's roots, which takes milliseconds.
+        let made = aside(usize::MAX, tls_config)?;
         Ok(self.0.get_or_init(|| made).clone())
     }
 }

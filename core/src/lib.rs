@@ -6,6 +6,7 @@
 //! The crate prints nothing, keeps no global state, and does its work on the tokio runtime of the caller.
 #![forbid(unsafe_code)]
 
+pub mod aside;
 pub mod client;
 mod clock;
 pub mod counters;

@@ -12,6 +12,7 @@ use super::options::Options;
 use super::provider_error::{self, Failure, malformed, named};
 use super::retry::{self, Next};
 use super::wire::{self, Answer, Assembler, CallIds, Flow};
+use crate::aside::aside;
 use crate::clock::later;
 use crate::error::{Error, ErrorCode, Result};
 use crate::http::{HttpRequest, HttpResponse};
@@ -165,7 +166,8 @@ impl Attempt<'_> {
         match form {
             Form::Stream => self.stream(body, ids).await,
             Form::Whole => {
-                let answer = wire::read_answer(options, &body.whole().await?, ids)?;
+                let text = body.whole().await?;
+                let answer = aside(text.len(), || wire::read_answer(options, &text, ids))?;
                 self.show_whole(&answer).await?;
                 Ok(answer)
             }

@@ -9,6 +9,7 @@ use super::connect::{Surroundings, open};
 use super::connection::{Connection, RequestError};
 use super::plan::ServerPlan;
 use super::result::{failure, tool_result};
+use crate::aside::aside;
 use crate::error::Error;
 use crate::log::LogLevel;
 use crate::tool::{Arguments, Execute, ToolContext, ToolResult};
@@ -113,7 +114,7 @@ impl Session {
             };
             let tasks = &self.around.tasks;
             let error = match call_tool(&connection, tool, arguments, budget, tasks).await {
-                Ok(text) => return tool_result(server, &text),
+                Ok(text) => return aside(text.len(), || tool_result(server, &text)),
                 Err(RequestError::Refused(refusal)) => return failure(server, refusal.message),
                 Err(RequestError::NotTaken(_)) if std::mem::take(&mut again) => {
                     connection.abort();

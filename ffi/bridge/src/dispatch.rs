@@ -9,6 +9,7 @@ use crate::request;
 use crate::shared::Shared;
 use crate::streams::StreamGuard;
 use crate::work::{client, conversation, misc, toolkit};
+use toolspan::aside::aside;
 use toolspan::mcp::Inventory;
 use toolspan::schema::Compiled;
 use toolspan::{Error, ErrorCode, RunResult, ToolResult};
@@ -81,7 +82,7 @@ macro_rules! operations {
         pub(crate) async fn later(op: Op, context: Context, args: String) -> Result<String, Error> {
             match op {
                 $($(#[cfg($scfg)])? Op::$svariant => {
-                    let args = request::decode::<$sargs>(&args)?;
+                    let args = aside(args.len(), || request::decode::<$sargs>(&args))?;
                     // On the heap, so that a small operation does not carry the size of the largest.
                     let result: $sresult = Box::pin($srun(context, args)).await?;
                     event::json(&result)

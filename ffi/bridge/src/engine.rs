@@ -31,7 +31,8 @@ pub struct EngineOptions {
     pub host_calls: Vec<String>,
     /// Least level of the log records the host wants. Default: none.
     pub log: Option<LogLevel>,
-    /// Worker threads of the engine. Default: the number of cores, at most 4.
+    /// Worker threads of the engine; more come and go for large texts and files. Default: 1. More pay off where the runs at a
+    /// time compute more than one core does.
     #[schemars(range(min = 1, max = 64))]
     pub workers: Option<u8>,
 }
@@ -75,7 +76,7 @@ impl Engine {
         let options: EngineOptions = toolspan::json::decode(options)?;
         let kinds = Kinds::of(&options.host_calls)?;
         let workers = match options.workers {
-            None => std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            None => 1,
             Some(n @ 1..=64) => usize::from(n),
             Some(_) => return Err(Error::argument("workers", "use 1 to 64 worker threads")),
         };

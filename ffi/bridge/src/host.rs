@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::event;
 use crate::queue::Queue;
+use toolspan::aside::aside;
 use toolspan::log::Logger;
 use toolspan::{Error, ErrorCode, LogLevel};
 
@@ -232,14 +233,17 @@ impl Host {
         let reply = answer.await.unwrap_or_else(|_| Err(closed()));
         drop(pending);
         match reply? {
-            Reply::Ok(value) => toolspan::json::decode(value.get()).map_err(|e| {
-                Error::new(
-                    ErrorCode::HostFailed,
-                    format!("the answer to {} has the wrong shape", kind.as_str()),
-                )
-                .host_call(call)
-                .because(&e)
-            }),
+            Reply::Ok(value) => {
+                let read = || toolspan::json::decode(value.get());
+                aside(value.get().len(), read).map_err(|e| {
+                    Error::new(
+                        ErrorCode::HostFailed,
+                        format!("the answer to {} has the wrong shape", kind.as_str()),
+                    )
+                    .host_call(call)
+                    .because(&e)
+                })
+            }
             Reply::Error { message, class } => {
                 self.logger.log(
                     LogLevel::Debug,

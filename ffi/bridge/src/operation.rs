@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::event::{self, Outcome};
 use crate::host;
 use crate::queue::Queue;
-use toolspan::{Error, ErrorCode};
+use toolspan::{Error, ErrorCode, aside};
 
 tokio::task_local! {
     /// The operation on whose behalf the current task works; host calls carry it.
@@ -20,9 +20,9 @@ pub(crate) fn current() -> u64 {
     CURRENT.try_with(|op| *op).unwrap_or(0)
 }
 
-/// Runs a future on behalf of an operation.
+/// Runs a future on behalf of an operation, in a task of the engine's runtime.
 pub(crate) async fn on_behalf_of<F: Future>(op: u64, work: F) -> F::Output {
-    CURRENT.scope(op, work).await
+    CURRENT.scope(op, aside::allow(work)).await
 }
 
 /// What is known about a running operation.

@@ -17,7 +17,7 @@ namespace Toolspan
         /// <summary>Least level wanted. Default: every record when <see cref="Log"/> is set, else none.</summary>
         public LogSeverity? LogLevel { get; set; }
 
-        /// <summary>Worker threads of the library. Default: the number of cores, at most 4.</summary>
+        /// <summary>Worker threads of the library. Default: 1; more pay off where the runs at a time compute more than one core does.</summary>
         public int? Workers { get; set; }
 
         internal void Write(Utf8JsonWriter writer)
