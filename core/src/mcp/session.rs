@@ -103,7 +103,7 @@ impl Session {
 
     async fn call(&self, tool: &str, arguments: &Arguments, context: &ToolContext) -> ToolResult {
         let server = &self.around.server;
-        let budget = Budget::new(self.plan.timeout, context.timeout);
+        let budget = Budget::new(self.plan.timeout);
         let mut again = true;
         loop {
             let connection = match self.live().await {
