@@ -9,7 +9,7 @@ PORTS ?= rust,c,python,node
 CASES ?= conformance/cases
 BIN := $(CARGO_TARGET_DIR)/debug
 
-.PHONY: help demo test bench gen check-gen conformance parity build python node c
+.PHONY: help demo test bench gen check-gen conformance parity build python node c shim-go shim-dotnet shim-swift shim-kotlin shim-java
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,11 +29,26 @@ gen: build ## write the generated files
 check-gen: build ## fail when a generated file is stale
 	@$(BIN)/toolspan-codegen check
 
-conformance: build python node c ## run the suite: PORTS=python,node CASES=path
+# The shims of the languages beside C, Python and Node are built by the command that ports.json has for each.
+OTHER := $(shell for port in go dotnet swift kotlin java; do case ,$(PORTS), in *,$$port,*) echo $$port;; esac; done)
+
+conformance: build python node c $(addprefix shim-,$(OTHER)) ## run the suite: PORTS=python,go CASES=path
 	@$(BIN)/toolspan-conformance run --fixtures $(BIN)/toolspan-fixtures --ports $(PORTS) --cases $(CASES)
 
-parity: build python node c ## run the suite and write conformance/PARITY.md
-	@$(BIN)/toolspan-conformance parity --out conformance/PARITY.md
+shim-go: build
+	@$(MAKE) --no-print-directory -s -C bindings/go BUILD=$(BIN) shim
+
+shim-dotnet: build
+	@bash bindings/dotnet/build.sh $(BIN)
+
+shim-swift: build
+	@bash bindings/swift/scripts/shim.sh $(BIN)
+
+shim-kotlin shim-java: build
+	@mvn -q -f bindings/jvm/pom.xml test-compile
+
+parity: build python node c shim-go shim-dotnet shim-kotlin shim-java ## run the suite and write conformance/PARITY.md; every language that can run here
+	@$(BIN)/toolspan-conformance parity --fixtures $(BIN)/toolspan-fixtures --out conformance/PARITY.md
 
 build: ## compile every crate once
 	@cargo build --workspace --quiet

@@ -101,7 +101,7 @@ impl Session {
         Ok(fresh)
     }
 
-    async fn call(&self, tool: &str, arguments: &Arguments, context: &ToolContext) -> ToolResult {
+    async fn call(&self, tool: &str, arguments: &Arguments) -> ToolResult {
         let server = &self.around.server;
         let budget = Budget::new(self.plan.timeout);
         let mut again = true;
@@ -145,7 +145,7 @@ impl Execute for RemoteTool {
                 failure(server, format!("MCP server {server} was closed"))
             }
             () = context.cancel.cancelled() => failure(server, "the call was cancelled"),
-            result = self.session.call(&self.name, &arguments, &context) => result,
+            result = self.session.call(&self.name, &arguments) => result,
         }
     }
 }
