@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use crate::File;
 use crate::model::{Definition, Model, Record, Type};
-use crate::text::respell;
 
 /// `SPEC.md` with its tables as they have to be. A section that is missing is added at the end.
 pub fn spec(model: &Model, text: &str) -> Result<File, String> {
@@ -174,14 +173,11 @@ const WITH_OPTIONS: [&str; 4] = ["toolkit.create", "mcp.list", "client.create", 
 fn options(model: &Model) -> Result<String, String> {
     let mut out = String::new();
     for name in WITH_OPTIONS {
-        let record = match model.options_of(name) {
-            Ok(record) => record,
-            Err(_) => &model.operation(name)?.args,
-        };
+        let record = model.options_of(name)?;
         let _ = writeln!(out, "\nOf `{name}`:\n\n| key | type | |\n|---|---|---|");
         for field in &record.fields {
             let required = if field.required { " Required." } else { "" };
-            let doc = respell(&field.doc, |word| model.contract_name(word));
+            let doc = model.spelled(&field.doc);
             line(
                 &mut out,
                 &[

@@ -214,18 +214,19 @@ impl Model {
             .ok_or_else(|| format!("the manifest has no operation {name}"))
     }
 
-    /// The record behind `options` of an operation.
+    /// What a caller of an operation sets: the record behind its `options`, or its arguments where it has no such record.
     pub fn options_of(&self, operation: &str) -> Result<&Record, String> {
-        let field = self
-            .operation(operation)?
-            .args
-            .fields
-            .iter()
-            .find(|field| field.key == "options");
+        let args = &self.operation(operation)?.args;
+        let field = args.fields.iter().find(|field| field.key == "options");
         match field.map(|field| &field.kind) {
             Some(Type::Named(name)) => self.record(name),
-            _ => Err(format!("{operation} has no options")),
+            _ => Ok(args),
         }
+    }
+
+    /// Documentation whose words in backticks are spelled as the contract does.
+    pub fn spelled(&self, doc: &str) -> String {
+        crate::text::respell(doc, |word| self.contract_name(word))
     }
 }
 

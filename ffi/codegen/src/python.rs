@@ -34,7 +34,7 @@ pub fn errors(model: &Model) -> File {
         "{HEAD}\"\"\"One exception class per error code (SPEC 8).\"\"\"\n\nfrom __future__ import annotations\n\nimport builtins\n\nfrom ._base import ToolspanError\n"
     );
     for code in &model.codes {
-        let class = error_class(&code.code);
+        let class = error_class(&code.code, "Error");
         let builtin = BUILTIN_BASES.iter().find(|(name, _)| *name == code.code);
         let bases = match builtin {
             Some((_, base)) => format!("ToolspanError, builtins.{base}"),
@@ -49,11 +49,16 @@ pub fn errors(model: &Model) -> File {
     }
     out.push_str("\n\nBY_CODE: dict[str, type[ToolspanError]] = {\n");
     for code in &model.codes {
-        let _ = writeln!(out, "    \"{}\": {},", code.code, error_class(&code.code));
+        let _ = writeln!(
+            out,
+            "    \"{}\": {},",
+            code.code,
+            error_class(&code.code, "Error")
+        );
     }
     out.push_str("}\n\n# Without the names that would hide a builtin.\n__all__ = [\n    \"ToolspanError\",\n");
     for code in &model.codes {
-        let class = error_class(&code.code);
+        let class = error_class(&code.code, "Error");
         if !BUILTIN_BASES.iter().any(|(_, base)| *base == class) {
             let _ = writeln!(out, "    \"{class}\",");
         }
@@ -184,10 +189,7 @@ if TYPE_CHECKING:
     }
     out.push_str("}\n");
     for (python, doc, operation, without) in OPTIONS {
-        let record = match model.options_of(operation) {
-            Ok(record) => record,
-            Err(_) => &model.operation(operation)?.args,
-        };
+        let record = model.options_of(operation)?;
         let _ = write!(
             out,
             "\n\nclass {python}(TypedDict, total=False):\n    \"\"\"{doc}\"\"\"\n\n"

@@ -17,10 +17,20 @@ pub fn pascal(snake: &str) -> String {
         .collect()
 }
 
-/// The class of an error code: `invalid_argument` as `InvalidArgumentError`, `mcp_error` as `McpError`.
-pub fn error_class(code: &str) -> String {
-    let name = pascal(code.strip_suffix("_error").unwrap_or(code));
-    format!("{name}Error")
+/// `invalid_argument` as `invalidArgument`; a name without underscores begins with a small letter.
+pub fn camel(snake: &str) -> String {
+    let name = pascal(snake);
+    let mut letters = name.chars();
+    letters
+        .next()
+        .map(|first| first.to_ascii_lowercase().to_string() + letters.as_str())
+        .unwrap_or_default()
+}
+
+/// The class of an error code, which ends in what the language calls one: `invalid_argument` as `InvalidArgumentError`,
+/// `mcp_error` as `McpError`.
+pub fn error_class(code: &str, ending: &str) -> String {
+    pascal(code.strip_suffix("_error").unwrap_or(code)) + ending
 }
 
 /// `maxTurns` as `max_turns`, `beforeLLM` as `before_llm`.
@@ -93,15 +103,47 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Documentation as a comment each of whose lines begins with `mark`.
+pub fn line_comment(doc: &str, indent: &str, mark: &str) -> String {
+    commented(doc, indent)
+        .iter()
+        .map(|line| format!("{indent}{mark} {line}\n"))
+        .collect()
+}
+
+/// Documentation as one comment between `/**` and `*/`.
+pub fn block_comment(doc: &str, indent: &str) -> String {
+    let doc = doc.replace("*/", "* /");
+    match commented(&doc, indent).as_slice() {
+        [] => String::new(),
+        [one] => format!("{indent}/** {one} */\n"),
+        many => {
+            let body: String = many
+                .iter()
+                .map(|line| format!("{indent} * {line}\n"))
+                .collect();
+            format!("{indent}/**\n{body}{indent} */\n")
+        }
+    }
+}
+
+/// The lines of a comment, which has room for its marks beside it.
+fn commented(doc: &str, indent: &str) -> Vec<String> {
+    wrap(without_kind(doc), WIDTH - 4 - indent.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_follow_each_language() {
-        assert_eq!(error_class("invalid_argument"), "InvalidArgumentError");
-        assert_eq!(error_class("mcp_error"), "McpError");
-        assert_eq!(error_class("timeout"), "TimeoutError");
+        assert_eq!(
+            error_class("invalid_argument", "Error"),
+            "InvalidArgumentError"
+        );
+        assert_eq!(error_class("mcp_error", "Error"), "McpError");
+        assert_eq!(error_class("timeout", "Error"), "TimeoutError");
         assert_eq!(snake("maxRetryDelayMs"), "max_retry_delay_ms");
         assert_eq!(snake("beforeLLM"), "before_llm");
         assert_eq!(snake("baseUrl"), "base_url");
