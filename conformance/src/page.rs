@@ -1,6 +1,6 @@
 //! The parity page: area by language, committed, written by `parity` and held against every whole run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// Cells by area, one for each language.
@@ -54,29 +54,27 @@ impl Page {
     /// What this committed page says and `run`, made now, does not. A language that was not run now proves nothing.
     pub fn untrue(&self, run: &Page, ran: impl Fn(&str) -> bool) -> Vec<String> {
         let mut found = Vec::new();
+        let areas: BTreeSet<&String> = run.areas.keys().chain(self.areas.keys()).collect();
         let languages = run.languages.iter().filter(|language| ran(language));
         for language in languages {
             if !self.languages.contains(language) {
                 found.push(format!("it has no column {language}"));
                 continue;
             }
-            for area in run.areas.keys().chain(self.areas.keys()) {
-                let (written, now) = (self.cell(area, language), run.cell(area, language));
-                let problem = match (written, now) {
-                    (written, now) if written == now => continue,
-                    (None, Some(now)) => format!("{area} [{language}] is missing, it is {now}"),
-                    (Some(written), None) => {
-                        format!("{area} [{language}] says {written}, there is no such area")
-                    }
-                    (written, now) => format!(
-                        "{area} [{language}] says {}, it is {}",
-                        written.unwrap_or_default(),
-                        now.unwrap_or_default()
-                    ),
-                };
-                if !found.contains(&problem) {
-                    found.push(problem);
-                }
+            for area in &areas {
+                let place = format!("{area} [{language}]");
+                found.extend(
+                    match (self.cell(area, language), run.cell(area, language)) {
+                        (None, None) => None,
+                        (None, Some(now)) => Some(format!("{place} is missing, it is {now}")),
+                        (Some(written), None) => {
+                            Some(format!("{place} says {written}, there is no such area"))
+                        }
+                        (Some(written), Some(now)) => {
+                            (written != now).then(|| format!("{place} says {written}, it is {now}"))
+                        }
+                    },
+                );
             }
         }
         found

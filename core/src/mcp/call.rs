@@ -15,29 +15,19 @@ use crate::clock::later;
 use crate::error::{Error, ErrorCode};
 use crate::tool::Arguments;
 
-/// How long a call may be silent, and how long it may take in all.
-#[derive(Clone, Copy)]
-pub(super) struct Budget {
-    pub silence: Duration,
-    pub total: Duration,
+/// How long a call may take in all: ten times what it may be silent (SPEC 3.7). The caller's own limit is the caller's to
+/// keep: two clocks for one limit would make it chance which of them tells.
+fn total(silence: Duration) -> Duration {
+    silence.saturating_mul(10)
 }
 
-impl Budget {
-    /// Ten times the silence in all (SPEC 3.7). The caller's own limit is the caller's to keep: two clocks for one limit would
-    /// make it chance which of them tells.
-    pub fn new(silence: Duration) -> Self {
-        let total = silence.saturating_mul(10);
-        Budget { silence, total }
-    }
-}
-
-/// Calls a tool by its original name; the answer is the text of the result. However this ends without an answer, the
+/// Calls a tool by its original name, which may be silent for so long; the answer is the text of the result. However this ends without an answer, the
 /// server is told.
 pub(super) async fn call_tool(
     connection: &Connection,
     tool: &str,
     arguments: &Arguments,
-    budget: Budget,
+    silence: Duration,
     tasks: &TaskTracker,
 ) -> Result<String, RequestError> {
     let map: Map<String, Value> = arguments.parse().unwrap_or_default();
@@ -58,39 +48,42 @@ pub(super) async fn call_tool(
         handle: Some(handle),
         tasks,
     };
-    let answer = within(budget, waiting.answer(), || progress.reported()).await;
+    let answer = within(silence, waiting.answer(), || progress.reported()).await;
     let result = answer.map_err(RequestError::Other)??;
     result_text(result).map_err(|_| RequestError::Ended)
 }
 
-/// Waits as long as the budget allows; every report of progress ends a silence.
+/// Waits as long as silence and total allow; every report of progress ends a silence.
 async fn within<T, P: Future<Output = ()>>(
-    budget: Budget,
+    silence: Duration,
     answer: impl Future<Output = T>,
     report: impl Fn() -> P,
 ) -> Result<T, Error> {
     let started = Instant::now();
-    let end = later(started, budget.total);
-    let mut silent_until = later(started, budget.silence);
+    let end = later(started, total(silence));
+    let mut silent_until = later(started, silence);
     let mut answer = pin!(answer);
     loop {
         tokio::select! {
             biased;
             answer = &mut answer => return Ok(answer),
-            () = report() => silent_until = later(Instant::now(), budget.silence),
+            () = report() => silent_until = later(Instant::now(), silence),
             () = sleep_until(silent_until.min(end)) => {
-                return Err(ran_out(budget, silent_until < end));
+                return Err(ran_out(silence, silent_until < end));
             }
         }
     }
 }
 
-fn ran_out(budget: Budget, silent: bool) -> Error {
+fn ran_out(silence: Duration, silent: bool) -> Error {
     let message = if silent {
-        let ms = budget.silence.as_millis();
+        let ms = silence.as_millis();
         format!("the call took longer than {ms} ms without progress")
     } else {
-        format!("the call took longer than {} ms", budget.total.as_millis())
+        format!(
+            "the call took longer than {} ms",
+            total(silence).as_millis()
+        )
     };
     Error::new(ErrorCode::Timeout, message)
 }
@@ -137,10 +130,10 @@ mod tests {
 
     /// Waits for an answer after `answer` seconds with a report every `report` seconds, and says how long that took.
     async fn waited(answer: u64, report: u64) -> (Result<(), String>, Duration) {
-        let budget = Budget::new(Duration::from_secs(10));
+        let silence = Duration::from_secs(10);
         let started = Instant::now();
         let answer = sleep(Duration::from_secs(answer));
-        let outcome = within(budget, answer, || sleep(Duration::from_secs(report))).await;
+        let outcome = within(silence, answer, || sleep(Duration::from_secs(report))).await;
         (
             outcome.map_err(|e| e.record().message.clone()),
             started.elapsed(),
@@ -165,7 +158,6 @@ mod tests {
 
     #[test]
     fn a_call_may_take_ten_times_its_silence() {
-        let total = |silence| Budget::new(silence).total;
         assert_eq!(total(Duration::from_secs(2)), Duration::from_secs(20));
         assert_eq!(total(Duration::MAX), Duration::MAX);
     }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Budget, call_tool};
+use super::call::call_tool;
 use super::connect::{Surroundings, open};
 use super::connection::{Connection, RequestError};
 use super::plan::ServerPlan;
@@ -103,7 +103,7 @@ impl Session {
 
     async fn call(&self, tool: &str, arguments: &Arguments) -> ToolResult {
         let server = &self.around.server;
-        let budget = Budget::new(self.plan.timeout);
+        let silence = self.plan.timeout;
         let mut again = true;
         loop {
             let connection = match self.live().await {
@@ -113,7 +113,7 @@ impl Session {
                 }
             };
             let tasks = &self.around.tasks;
-            let error = match call_tool(&connection, tool, arguments, budget, tasks).await {
+            let error = match call_tool(&connection, tool, arguments, silence, tasks).await {
                 Ok(text) => return aside(text.len(), || tool_result(server, &text)),
                 Err(RequestError::Refused(refusal)) => return failure(server, refusal.message),
                 Err(RequestError::NotTaken(_)) if std::mem::take(&mut again) => {
