@@ -89,6 +89,9 @@ struct Prepared {
 /// Base body, `beforeLLM`, `requestParams`, `bodyTransform`, in this order (SPEC 7.2).
 async fn prepare(cx: &Cx<'_>, state: &mut State, turn: u32) -> Result<Prepared> {
     let options = &cx.inner.options;
+    if let Some(toolkit) = cx.toolkit {
+        toolkit.settle().await?;
+    }
     let declared = Declared::of(cx.inner, cx.toolkit)?;
     let mut tools = declared.joined.clone();
     let mut model = cx.model.to_owned();

@@ -24,6 +24,7 @@ use super::plan::{Endpoint, LocalServer, RemoteServer, ServerPlan};
 use super::process::Process;
 use super::reached::Reached;
 use super::sse::SseTransport;
+use super::stale::Stale;
 use super::stdio::{Pipe, StdioTransport};
 use crate::counters::Counters;
 use crate::error::{Error, ErrorCode, Result};
@@ -38,6 +39,8 @@ pub(super) struct Surroundings {
     pub counters: Counters,
     /// Of all servers of one configuration.
     pub tls: Tls,
+    /// Whether its tools may be others than when they were listed.
+    pub stale: Arc<Stale>,
     /// Every task of ours, and a token in every task of the SDK.
     pub tasks: TaskTracker,
 }
@@ -50,10 +53,19 @@ pub(super) async fn connect(
     plan: &ServerPlan,
 ) -> Result<(Connection, Vec<ListedTool>)> {
     let connection = open(around, plan).await?;
-    let listing = list_tools(&connection, &around.server, &around.logger);
-    let tools = phase("list", plan.timeout, listing).await?;
+    let tools = list(around, plan, &connection).await?;
     connection.count(&around.counters);
     Ok((connection, tools))
+}
+
+/// Lists the tools of a session.
+pub(super) async fn list(
+    around: &Surroundings,
+    plan: &ServerPlan,
+    connection: &Connection,
+) -> Result<Vec<ListedTool>> {
+    let listing = list_tools(connection, &around.server, &around.logger);
+    phase("list", plan.timeout, listing).await
 }
 
 /// Opens a session.
@@ -299,11 +311,14 @@ where
 {
     let life = Arc::new(Life::default());
     let handler = Handler {
-        server: around.server.clone(),
-        logger: around.logger.clone(),
         progress: Arc::new(Progress::default()),
     };
-    let transport = Watched::new(transport, life.clone(), around.tasks.token());
+    let transport = Watched::new(
+        transport,
+        life.clone(),
+        around.stale.clone(),
+        around.tasks.token(),
+    );
     // A token of its own: the SDK cancels it when it says goodbye, which must not stop the requests of the goodbye.
     let running =
         serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, stop.child_token())

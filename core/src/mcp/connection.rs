@@ -1,6 +1,8 @@
 //! One live session and everything that has to end with it.
 
-use rmcp::model::{ErrorData, ServerResult};
+use rmcp::model::{
+    ErrorData, JsonRpcMessage, JsonRpcNotification, ServerNotification, ServerResult,
+};
 use rmcp::service::{
     ClientInitializeError, Peer, RoleClient, RunningService, RxJsonRpcMessage, ServiceError,
     TxJsonRpcMessage,
@@ -15,6 +17,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::handler::{Handler, Progress};
 use super::process::Process;
+use super::stale::Stale;
 use crate::counters::{Counted, Counters};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -63,19 +66,22 @@ impl Life {
     }
 }
 
-/// A transport that tells when it is let go.
+/// A transport that tells when it is let go, and of a changed list. The SDK hands a notification to a task of its own, so the
+/// answer behind it may be there first; here they come in order.
 pub(super) struct Watched<T> {
     inner: T,
     life: Arc<Life>,
+    stale: Arc<Stale>,
     /// The SDK's task owns this transport; whoever waits for that task waits for this.
     _tracked: TaskTrackerToken,
 }
 
 impl<T> Watched<T> {
-    pub fn new(inner: T, life: Arc<Life>, tracked: TaskTrackerToken) -> Self {
+    pub fn new(inner: T, life: Arc<Life>, stale: Arc<Stale>, tracked: TaskTrackerToken) -> Self {
         Watched {
             inner,
             life,
+            stale,
             _tracked: tracked,
         }
     }
@@ -97,8 +103,16 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
         self.inner.send(message)
     }
 
-    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleClient>>> + Send {
-        self.inner.receive()
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let message = self.inner.receive().await;
+        if let Some(JsonRpcMessage::Notification(JsonRpcNotification {
+            notification: ServerNotification::ToolListChangedNotification(_),
+            ..
+        })) = &message
+        {
+            self.stale.set();
+        }
+        message
     }
 
     fn close(&mut self) -> impl Future<Output = Result<(), T::Error>> + Send {

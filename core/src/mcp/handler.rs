@@ -11,8 +11,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-use crate::log::{LogLevel, Logger};
-
 /// Who waits for the progress of which request.
 #[derive(Default)]
 pub(super) struct Progress(Mutex<HashMap<ProgressToken, Arc<Notify>>>);
@@ -55,8 +53,6 @@ impl Drop for ProgressWatch {
 /// Serves one session. What is not overridden here the SDK answers: ping, and "method not found" for sampling and for
 /// whatever we have never heard of. No capability is announced.
 pub(super) struct Handler {
-    pub server: String,
-    pub logger: Logger,
     pub progress: Arc<Progress>,
 }
 
@@ -104,15 +100,5 @@ impl ClientHandler for Handler {
         if let Some(watcher) = watcher {
             watcher.notify_one();
         }
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        // The tools of a toolkit stay what they were when it was built.
-        self.logger.log(
-            LogLevel::Info,
-            "mcp",
-            || format!("MCP server {} says that its tools changed", self.server),
-            [("server", self.server.clone().into())],
-        );
     }
 }

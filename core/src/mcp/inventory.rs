@@ -71,7 +71,6 @@ pub async fn list_mcp_tools(config: McpConfig, options: ListOptions) -> Result<I
     let mut namer = Namer::default();
     let tools = source
         .servers()
-        .iter()
         .map(|server| (server.id.clone(), described(server, &mut namer)))
         .collect();
     source.close().await;
@@ -80,7 +79,7 @@ pub async fn list_mcp_tools(config: McpConfig, options: ListOptions) -> Result<I
 
 fn described(server: &LoadedServer, namer: &mut Namer) -> Vec<InventoryTool> {
     server
-        .tools
+        .tools()
         .iter()
         .map(|tool| {
             let bare = server.expose == Expose::Original;

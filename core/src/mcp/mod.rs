@@ -23,10 +23,11 @@ mod secrets;
 mod session;
 mod source;
 mod sse;
+mod stale;
 mod status;
 mod stdio;
 
 pub use config::{DEFAULT_TIMEOUT, Expose, McpConfig};
 pub use inventory::{Inventory, InventoryTool, ListOptions, list_mcp_tools};
-pub(crate) use source::{LoadOptions, LoadedServer, McpSource};
+pub(crate) use source::{LoadOptions, LoadedServer, McpSource, ServerTool};
 pub use status::{ServerState, ServerStatus};

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio_util::sync::CancellationToken;
 
 use super::call::call_tool;
-use super::connect::{Surroundings, open};
+use super::connect::{Surroundings, list, open};
 use super::connection::{Connection, RequestError};
+use super::list::ListedTool;
 use super::plan::ServerPlan;
 use super::result::{failure, tool_result};
 use crate::aside::aside;
@@ -41,6 +42,24 @@ impl Session {
         current
             .has_ended()
             .then(|| current.known_cause().server(self.around.server.as_str()))
+    }
+
+    /// Whether the server may have other tools than when it was listed.
+    pub fn is_stale(&self) -> bool {
+        self.around.stale.is_set()
+    }
+
+    /// Its tools as they are now. One attempt for all that was said so far: a server that lists badly is not asked again before it says
+    /// something new.
+    pub async fn relist(&self) -> Result<Vec<ListedTool>, Error> {
+        let connection = self.live().await;
+        let said = self.around.stale.said();
+        let listed = match connection {
+            Ok(connection) => list(&self.around, &self.plan, &connection).await,
+            Err(error) => Err(error),
+        };
+        self.around.stale.done(said);
+        listed
     }
 
     /// Ends the session politely. The second time it does nothing.
@@ -93,6 +112,8 @@ impl Session {
         );
         let fresh = Arc::new(open(&self.around, &self.plan).await?);
         fresh.count(&self.around.counters);
+        // What starts anew may be another version.
+        self.around.stale.set();
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = fresh.clone();
         // Whoever closed the session meanwhile did not see this connection.
         if self.closed.is_cancelled() {

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -36,11 +36,11 @@ pub(crate) struct LoadOptions {
 /// The MCP servers of a toolkit. Dropping it ends every session, socket and child process; [`McpSource::close`] does so
 /// politely.
 pub(crate) struct McpSource {
-    servers: Vec<LoadedServer>,
-    /// Of the servers that were not connected.
+    /// Those that were connected, by id in code-point order.
+    servers: BTreeMap<String, LoadedServer>,
+    /// Of the others.
     others: BTreeMap<String, ServerStatus>,
-    /// Of the others, with the number of tools each listed.
-    sessions: BTreeMap<String, (Arc<Session>, usize)>,
+    logger: Logger,
     tasks: TaskTracker,
 }
 
@@ -50,12 +50,21 @@ const GONE_AFTER_ABORT: Duration = Duration::from_millis(90);
 /// The same after a polite close.
 const GONE_AFTER_CLOSE: Duration = Duration::from_millis(500);
 
-/// A connected server and the tools to use.
+/// A connected server and its tools.
 pub(crate) struct LoadedServer {
     pub id: String,
     pub expose: Expose,
+    filter: Option<BTreeMap<String, bool>>,
+    session: Arc<Session>,
+    listed: RwLock<Listed>,
+}
+
+/// What a server listed last.
+struct Listed {
     /// In list order, after the filter.
-    pub tools: Vec<ServerTool>,
+    tools: Arc<[ServerTool]>,
+    /// How many it listed.
+    count: usize,
 }
 
 /// A tool as the server describes it.
@@ -76,27 +85,40 @@ impl McpSource {
     }
 
     /// Connected servers, by id in code-point order.
-    pub fn servers(&self) -> &[LoadedServer] {
-        &self.servers
+    pub fn servers(&self) -> impl Iterator<Item = &LoadedServer> {
+        self.servers.values()
     }
 
     /// What each server of the configuration is now; one that died since is `failed`.
     pub fn status(&self) -> BTreeMap<String, ServerStatus> {
         let mut status = self.others.clone();
-        status.extend(self.sessions.iter().map(|(id, (session, tools))| {
-            let now = match session.fault() {
-                None => ServerStatus::connected(*tools),
+        status.extend(self.servers().map(|server| {
+            let now = match server.session.fault() {
+                None => ServerStatus::connected(server.listed().count),
                 Some(error) => ServerStatus::failed(&error),
             };
-            (id.clone(), now)
+            (server.id.clone(), now)
         }));
         status
     }
 
+    /// Lists the servers again that said that their tools changed; true when there were any that answered.
+    pub async fn relist(&self) -> bool {
+        let stale = self.servers().filter(|server| server.session.is_stale());
+        let listed = join_all(stale.map(|server| server.relist(&self.logger))).await;
+        listed.contains(&true)
+    }
+
     /// Ends all sessions politely and returns when nothing is left. Calling it again does nothing.
     pub async fn close(&self) {
-        join_all(self.sessions.values().map(|(session, _)| session.close())).await;
+        join_all(self.servers().map(|server| server.session.close())).await;
         self.gone(GONE_AFTER_CLOSE).await;
+    }
+
+    fn abort(&self) {
+        for server in self.servers() {
+            server.session.abort();
+        }
     }
 
     /// Waits until every task has ended, but not for ever: they have been told, and none can refuse.
@@ -108,8 +130,67 @@ impl McpSource {
 
 impl Drop for McpSource {
     fn drop(&mut self) {
-        for (session, _) in self.sessions.values() {
-            session.abort();
+        self.abort();
+    }
+}
+
+impl LoadedServer {
+    /// In list order, after the filter.
+    pub fn tools(&self) -> Arc<[ServerTool]> {
+        self.listed().tools.clone()
+    }
+
+    fn listed(&self) -> RwLockReadGuard<'_, Listed> {
+        self.listed.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False when the server gave no list; the tools are then what they were.
+    async fn relist(&self, logger: &Logger) -> bool {
+        match self.session.relist().await {
+            Ok(listed) => {
+                if let Some(filter) = &self.filter {
+                    warn_of_unknown_names(&self.id, &listed, filter, logger);
+                }
+                let listed = Listed::of(listed, self.filter.as_ref(), &self.session);
+                *self.listed.write().unwrap_or_else(PoisonError::into_inner) = listed;
+                true
+            }
+            Err(error) => {
+                let id = &self.id;
+                logger.log(
+                    LogLevel::Warn,
+                    "mcp",
+                    || format!("the tools of MCP server {id} may have changed and cannot be listed: {error}"),
+                    [("server", id.as_str().into())],
+                );
+                false
+            }
+        }
+    }
+}
+
+impl Listed {
+    /// What is to be used of a list.
+    fn of(
+        listed: Vec<ListedTool>,
+        filter: Option<&BTreeMap<String, bool>>,
+        session: &Arc<Session>,
+    ) -> Self {
+        let count = listed.len();
+        let wanted = |tool: &ListedTool| filter.is_none_or(|filter| passes(filter, &tool.name));
+        let tools = listed.into_iter().filter(wanted).map(|tool| ServerTool {
+            run: Arc::new(RemoteTool {
+                session: session.clone(),
+                name: tool.name.clone(),
+            }),
+            original: tool.name,
+            description: tool.description,
+            input_schema: tool.input_schema,
+            hints: tool.hints,
+        });
+        Listed {
+            tools: tools.collect(),
+            count,
         }
     }
 }
@@ -122,9 +203,9 @@ pub(super) async fn load(
 ) -> Result<McpSource> {
     let steps = plan(&config, purpose, &|name| std::env::var(name).ok())?;
     let mut source = McpSource {
-        servers: Vec::new(),
+        servers: BTreeMap::new(),
         others: BTreeMap::new(),
-        sessions: BTreeMap::new(),
+        logger: options.logger.clone(),
         tasks: TaskTracker::new(),
     };
     let connected = tokio::select! {
@@ -133,14 +214,9 @@ pub(super) async fn load(
         connected = source.connect_all(steps, purpose, &options) => connected,
     };
     match connected {
-        Ok(()) => {
-            source.servers.sort_by(|a, b| a.id.cmp(&b.id));
-            Ok(source)
-        }
+        Ok(()) => Ok(source),
         Err(error) => {
-            for (session, _) in source.sessions.values() {
-                session.abort();
-            }
+            source.abort();
             source.gone(GONE_AFTER_ABORT).await;
             Err(error)
         }
@@ -172,6 +248,7 @@ impl McpSource {
                         logger: options.logger.clone(),
                         counters: options.counters.clone(),
                         tls: tls.clone(),
+                        stale: Arc::default(),
                         tasks: self.tasks.clone(),
                     };
                     connecting.push(async move {
@@ -202,36 +279,20 @@ impl McpSource {
         purpose: Purpose,
     ) {
         let id = around.server.clone();
-        let wanted = match (purpose, &plan.filter) {
-            (Purpose::Use, Some(filter)) => {
-                warn_of_unknown_names(&id, &listed, filter, &around.logger);
-                Some(filter.clone())
-            }
-            _ => None,
-        };
+        let filter = plan.filter.clone().filter(|_| purpose == Purpose::Use);
+        if let Some(filter) = &filter {
+            warn_of_unknown_names(&id, &listed, filter, &self.logger);
+        }
         let expose = plan.expose;
-        let count = listed.len();
         let session = Arc::new(Session::new(around, plan, connection));
-        let tools = listed
-            .into_iter()
-            .filter(|tool| {
-                wanted
-                    .as_ref()
-                    .is_none_or(|filter| passes(filter, &tool.name))
-            })
-            .map(|tool| ServerTool {
-                run: Arc::new(RemoteTool {
-                    session: session.clone(),
-                    name: tool.name.clone(),
-                }),
-                original: tool.name,
-                description: tool.description,
-                input_schema: tool.input_schema,
-                hints: tool.hints,
-            })
-            .collect();
-        self.sessions.insert(id.clone(), (session, count));
-        self.servers.push(LoadedServer { id, expose, tools });
+        let server = LoadedServer {
+            id: id.clone(),
+            expose,
+            listed: RwLock::new(Listed::of(listed, filter.as_ref(), &session)),
+            filter,
+            session,
+        };
+        self.servers.insert(id, server);
     }
 
     /// Notes that a server cannot be used; fails where it must be.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::log::{LogLevel, Logger};
+use crate::mcp::{Expose, LoadedServer, McpSource, ServerTool};
 use crate::tool::name::{self, Namer};
 use crate::tool::{Execute, Hints, Source, Tool, ToolInfo, complete_schema};
 
@@ -18,6 +19,24 @@ pub(crate) struct Unnamed {
     pub input_schema: Value,
     pub hints: Option<Hints>,
     pub run: Arc<dyn Execute>,
+}
+
+/// The tools of all connected servers in final order: servers by id, each in list order.
+pub(crate) fn unnamed(source: &McpSource) -> Vec<Unnamed> {
+    let of_server = |server: &LoadedServer| {
+        let (id, bare) = (server.id.clone(), server.expose == Expose::Original);
+        let unnamed = move |tool: &ServerTool| Unnamed {
+            server: id.clone(),
+            original: tool.original.clone(),
+            bare,
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+            hints: tool.hints,
+            run: tool.run.clone(),
+        };
+        server.tools().iter().map(unnamed).collect::<Vec<_>>()
+    };
+    source.servers().flat_map(of_server).collect()
 }
 
 /// Names and orders everything. `remote` is in final order already; the program's own tools follow.

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::assembly::{self, Unnamed};
+use super::assembly;
 use super::{Inner, Toolkit};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::log::Logger;
-use crate::mcp::{Expose, LoadOptions, McpConfig, McpSource};
+use crate::mcp::{LoadOptions, McpConfig, McpSource};
 use crate::tool::Tool;
 
 /// Where an MCP configuration comes from (SPEC 3.1). Text and paths convert to a file, values to a parsed document.
@@ -172,7 +172,7 @@ impl ToolkitBuilder {
                 }
             }
         };
-        let remote = mcp.as_ref().map_or_else(Vec::new, unnamed);
+        let remote = mcp.as_ref().map_or_else(Vec::new, assembly::unnamed);
         let tools = match assembly::assemble(remote, self.tools, &self.disabled, &self.logger) {
             Ok(tools) => tools,
             Err(error) => {
@@ -185,27 +185,12 @@ impl ToolkitBuilder {
         Ok(Toolkit(Arc::new(Inner {
             tools: RwLock::new(tools.into()),
             mcp,
+            disabled: self.disabled,
+            settling: tokio::sync::Mutex::default(),
             closed: CancellationToken::new(),
             ended: OnceCell::new(),
             counted: Mutex::new(Some(self.counters.toolkit())),
             logger: self.logger,
         })))
     }
-}
-
-/// The tools of all connected servers in final order: servers by id, each in list order.
-fn unnamed(source: &McpSource) -> Vec<Unnamed> {
-    let of_server = |server: &crate::mcp::LoadedServer| {
-        let (id, bare) = (server.id.clone(), server.expose == Expose::Original);
-        server.tools.clone().into_iter().map(move |tool| Unnamed {
-            server: id.clone(),
-            original: tool.original,
-            bare,
-            description: tool.description,
-            input_schema: tool.input_schema,
-            hints: tool.hints,
-            run: tool.run,
-        })
-    };
-    source.servers().iter().flat_map(of_server).collect()
 }

@@ -25,9 +25,13 @@ use crate::tool::{Arguments, Tool, ToolContext, ToolResult};
 pub struct Toolkit(Arc<Inner>);
 
 struct Inner {
-    /// Replaced as a whole by `register`; a run works on the list it started with.
+    /// Replaced as a whole; a turn works on the list it started with.
     tools: RwLock<Arc<[Tool]>>,
     mcp: Option<McpSource>,
+    /// `disableTools`.
+    disabled: Vec<String>,
+    /// Held by whoever takes over what servers say of their tools.
+    settling: tokio::sync::Mutex<()>,
     /// Cancelled first: from then on nothing new starts, and calls in flight end.
     closed: CancellationToken,
     /// Set last: whoever closes a second time waits for the first.
@@ -154,6 +158,40 @@ impl Toolkit {
         }
         *tools = tools.iter().cloned().chain([tool]).collect();
         Ok(true)
+    }
+
+    /// Takes over the tools of servers that said that they changed (SPEC 3.7). Whoever comes meanwhile waits and sees the same.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        let Some(mcp) = &self.0.mcp else {
+            return Ok(());
+        };
+        let _turn = self.0.settling.lock().await;
+        if !mcp.relist().await {
+            return Ok(());
+        }
+        loop {
+            let before = self.tools();
+            let own = before.iter().filter(|tool| tool.info().server.is_none());
+            let own = own.cloned().collect();
+            // Without the lock: the log is the program's own.
+            let remote = assembly::unnamed(mcp);
+            let tools = assembly::assemble(remote, own, &self.0.disabled, &self.0.logger)?;
+            if self.replace(&before, tools)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Replaces the list, unless it is not that one any more.
+    fn replace(&self, before: &Arc<[Tool]>, after: Vec<Tool>) -> Result<bool> {
+        let mut tools = self.0.tools.write().unwrap_or_else(PoisonError::into_inner);
+        // Asked under the lock: `close` empties the list, and nothing may come after that.
+        self.open()?;
+        let same = Arc::ptr_eq(&tools, before);
+        if same {
+            *tools = after.into();
+        }
+        Ok(same)
     }
 
     /// Ends sessions, sockets and process trees (SPEC 3.8). Idempotent; calls and runs in flight end with `closed`.
