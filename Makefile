@@ -30,7 +30,8 @@ check-gen: build ## fail when a generated file is stale
 	@$(BIN)/toolspan-codegen check
 
 # The shims of the languages beside C, Python and Node are built by the command that ports.json has for each.
-OTHER := $(shell for port in go dotnet swift kotlin java; do case ,$(PORTS), in *,$$port,*) echo $$port;; esac; done)
+comma := ,
+OTHER := $(filter go dotnet swift kotlin java,$(subst $(comma), ,$(PORTS)))
 
 conformance: build python node c $(addprefix shim-,$(OTHER)) ## run the suite: PORTS=python,go CASES=path
 	@$(BIN)/toolspan-conformance run --fixtures $(BIN)/toolspan-fixtures --ports $(PORTS) --cases $(CASES)
