@@ -1,5 +1,6 @@
 //! `toolspan-conformance`: one suite of cases, run in every language and compared (see `conformance/README.md`).
 
+mod build;
 mod case;
 mod exec;
 mod fixtures;

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, OnceCell};
 
+use crate::build::Builds;
 use crate::case::NamedCase;
 use crate::exec::{self, Exhibit, Failure};
 use crate::fixtures;
@@ -67,9 +68,10 @@ pub async fn run(cases: &[NamedCase], ports: &[Port], settings: &Settings) -> Ve
         limit: settings.limit,
         server: OnceCell::new(),
     };
+    let builds = Builds::default();
     let languages = ports
         .iter()
-        .map(|port| run_port(cases, port, settings, &peers));
+        .map(|port| run_port(cases, port, settings, &peers, &builds));
     let mut results = futures_util::future::join_all(languages).await;
     compare(&mut results);
     results
@@ -80,8 +82,9 @@ async fn run_port(
     port: &Port,
     settings: &Settings,
     peers: &Peers,
+    builds: &Builds,
 ) -> PortResult {
-    let language = match Language::prepare(port, settings).await {
+    let language = match Language::prepare(port, settings, builds).await {
         Ok(language) => language,
         Err(reason) => {
             return PortResult {
@@ -117,12 +120,12 @@ struct Language<'a> {
 
 impl<'a> Language<'a> {
     /// Builds and starts; the error is why the language is not run.
-    async fn prepare(port: &'a Port, settings: &Settings) -> Result<Self, String> {
+    async fn prepare(port: &'a Port, settings: &Settings, builds: &Builds) -> Result<Self, String> {
         if let Some(program) = port.missing_program() {
             return Err(format!("{program} is not on PATH"));
         }
         if settings.build {
-            build(port).await?;
+            builds.of(port).await?;
         }
         let shim = Shim::start(port, &IndexMap::new(), settings.limit).await?;
         Ok(Self {
@@ -232,35 +235,6 @@ fn check_stderr(pattern: &Value, shim: &Shim) -> Result<(), Failure> {
     pattern
         .check(Some(&shim.stderr().into()))
         .map_err(|mismatch| fail(mismatch.to_string()))
-}
-
-async fn build(port: &Port) -> Result<(), String> {
-    let Some((program, args)) = port.build.split_first() else {
-        return Ok(());
-    };
-    let mut command = tokio::process::Command::new(program);
-    command
-        .args(args)
-        .envs(&port.env)
-        .stdin(std::process::Stdio::null())
-        .kill_on_drop(true);
-    if let Some(cwd) = &port.cwd {
-        command.current_dir(cwd);
-    }
-    let output = command
-        .output()
-        .await
-        .map_err(|error| format!("build: {program}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    let tail: Vec<&str> = text.lines().rev().take(20).collect();
-    Err(format!(
-        "build: {}\n{}",
-        output.status,
-        tail.into_iter().rev().collect::<Vec<_>>().join("\n")
-    ))
 }
 
 fn scope(answer: Option<&Value>, folder: &Path) -> Scope {
