@@ -261,6 +261,7 @@ impl Owner {
             let runtime = Builder::new_multi_thread()
                 .worker_threads(self.workers)
                 .thread_name("toolspan")
+                .on_thread_start(keep_broken_pipes_quiet)
                 .enable_all()
                 .build()
                 .map_err(|e| {
@@ -367,6 +368,18 @@ impl Owner {
 
     fn phase(&self) -> MutexGuard<'_, Phase> {
         self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writing to a child that has ended is an error of the call and nothing more. A host that is not written in Rust has SIGPIPE at its
+/// default, which ends the process, or passes it on to that; so the threads that write do not receive it. Children start with no
+/// signal blocked: the standard library sees to it.
+fn keep_broken_pipes_quiet() {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{SigSet, Signal};
+        // Fails for a number that is no signal.
+        let _ = SigSet::from(Signal::SIGPIPE).thread_block();
     }
 }
 
