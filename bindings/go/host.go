@@ -260,11 +260,7 @@ func answer(call hostCall, kind string, h *handler) (reply json.RawMessage, err 
 
 // failure is the reply that says a function of the program failed. Formatting survives whatever the error does.
 func failure(err error) json.RawMessage {
-	message := fmt.Sprintf("%v", err)
-	if message == "" {
-		message = fmt.Sprintf("%T", err)
-	}
-	reply, _ := object([]setting{{"error", map[string]string{"message": message, "type": fmt.Sprintf("%T", err)}}})
+	reply, _ := object([]setting{{"error", map[string]string{"message": fmt.Sprintf("%v", err), "type": fmt.Sprintf("%T", err)}}})
 	return reply
 }
 

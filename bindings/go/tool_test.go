@@ -83,7 +83,7 @@ func TestAPanicInAToolIsAnErrorResultWithItsStack(t *testing.T) {
 	if result := execute("silent"); !result.IsError || !strings.Contains(result.Output, "no text") {
 		t.Fatalf("got %+v", result)
 	}
-	equal(t, execute("empty").Output, "*errors.errorString")
+	equal(t, execute("empty").Output, "The tool failed without saying why.")
 	equal(t, execute("after").Output, "alive")
 }
 

@@ -59,7 +59,10 @@ fn in_words_of_json(message: &str) -> String {
         return message.to_owned();
     };
     let expected = match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "an integer of 0 or more",
+        "u8" => "an integer from 0 to 255",
+        "u16" => "an integer from 0 to 65535",
+        "u32" => "an integer from 0 to 4294967295",
+        "u64" | "usize" => "an integer from 0 to 18446744073709551615",
         "i8" | "i16" | "i32" | "i64" | "isize" => "an integer",
         "f32" | "f64" => "a number",
         "a map" => "an object",
@@ -123,11 +126,11 @@ mod tests {
         for (text, message) in [
             (
                 r#"{"turns":-1}"#,
-                "turns: invalid value: integer `-1`, expected an integer of 0 or more",
+                "turns: invalid value: integer `-1`, expected an integer from 0 to 4294967295",
             ),
             (
                 r#"{"turns":[]}"#,
-                "turns: invalid type: list, expected an integer of 0 or more",
+                "turns: invalid type: list, expected an integer from 0 to 4294967295",
             ),
             (
                 r#"{"share":{}}"#,

@@ -52,7 +52,7 @@ function toolAnswer(value = null) {
 function failure(thrown) {
   let message, type;
   try {
-    message = String(thrown instanceof Error ? thrown.message || thrown.name : thrown);
+    message = String(thrown instanceof Error ? thrown.message : thrown);
     type = String(thrown?.name ?? typeof thrown);
   } catch {
     message = "a value without text was thrown";

@@ -41,7 +41,10 @@ impl<I, O> Hook<I, O> {
                 return error;
             }
             let mut record = error.into_record();
-            record.message = format!("{} failed: {}", self.name, record.message);
+            record.message = match record.message.trim() {
+                "" => format!("{} failed", self.name),
+                why => format!("{} failed: {why}", self.name),
+            };
             record.into()
         })
     }

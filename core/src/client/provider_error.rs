@@ -70,6 +70,10 @@ pub(crate) fn from_status(
             let said = Said::read(body);
             let text = match &said.message {
                 Some(message) => format!("HTTP {status}: {}", short(&scrub(options, message))),
+                // Nobody there knows what was asked for: mostly the base URL has a part too few or too many.
+                None if status == 404 || status == 405 => {
+                    format!("HTTP {status} from {}; check baseUrl", address(options))
+                }
                 None => format!("HTTP {status}"),
             };
             let error = Error::new(code(status), text);
@@ -122,6 +126,17 @@ pub(crate) fn malformed(style: Style, what: impl Into<String>) -> Failure {
         // A reader's reason may quote what it read, however long that is.
         Error::new(ErrorCode::InvalidResponse, short(&what.into())),
     ))
+}
+
+/// The endpoint without what may be secret in it.
+fn address(options: &Options) -> String {
+    let endpoint = options.endpoint.as_str();
+    let end = endpoint.find(['?', '#']).unwrap_or(endpoint.len());
+    let plain = &endpoint[..end];
+    let (scheme, rest) = plain.split_once("://").unwrap_or(("", plain));
+    let path = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..path].rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{}", &rest[path..])
 }
 
 /// Marks an error with the style of the endpoint.

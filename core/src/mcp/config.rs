@@ -126,6 +126,9 @@ pub enum Expose {
 impl McpConfig {
     /// Reads a file. The error is `not_found`, `invalid_config`, or `limit_exceeded` for more than 16 MiB.
     pub fn from_path(path: &Path) -> Result<Self> {
+        if path.as_os_str().is_empty() {
+            return Err(Error::config("mcpConfig", "the path is empty"));
+        }
         let mut bytes = Vec::new();
         // Read rather than asked for its size: not everything that can be opened has one.
         let read =

@@ -55,6 +55,9 @@ pub struct InventoryTool {
 /// `cancelled`, `timeout` or, where a required server cannot be used, `required_server_failed`; nothing is left open then
 /// either.
 pub async fn list_mcp_tools(config: McpConfig, options: ListOptions) -> Result<Inventory> {
+    if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
+        return Err(Error::argument("timeoutMs", "must be positive"));
+    }
     let load_options = LoadOptions {
         cancel: options.cancel,
         logger: options.logger,

@@ -153,13 +153,19 @@ impl Tool {
         &self.info
     }
 
-    /// Executes one call. A panic of the tool becomes an error result.
+    /// Executes one call. A panic of the tool becomes an error result, and a failure always has a text: OpenAI-style messages
+    /// have no other sign of it.
     pub async fn execute(&self, arguments: Arguments, context: ToolContext) -> ToolResult {
         use futures_util::FutureExt;
         let call =
             std::panic::AssertUnwindSafe(self.run.execute(arguments, context)).catch_unwind();
-        call.await
-            .unwrap_or_else(|_| ToolResult::error(format!("tool {} panicked", self.info.name)))
+        let mut result = call
+            .await
+            .unwrap_or_else(|_| ToolResult::error(format!("tool {} panicked", self.info.name)));
+        if result.is_error && result.parts.is_empty() && result.output.trim().is_empty() {
+            result.output = "The tool failed without saying why.".to_owned();
+        }
+        result
     }
 }
 

@@ -138,6 +138,9 @@ impl ToolkitBuilder {
     /// # Errors
     /// `invalid_config`; `required_server_failed`; `cancelled` or `timeout` with nothing left open (SPEC 3.3).
     pub async fn build(self) -> Result<Toolkit> {
+        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Error::config("timeoutMs", "must be positive"));
+        }
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }

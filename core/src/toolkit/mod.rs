@@ -82,6 +82,9 @@ impl Toolkit {
         context: ToolContext,
     ) -> Result<ToolResult> {
         self.open()?;
+        if context.timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Error::argument("timeoutMs", "must be positive"));
+        }
         let Some(tool) = self.get(name) else {
             return Ok(ToolResult::error(format!("Unknown tool: {name}")));
         };

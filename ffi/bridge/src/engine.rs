@@ -34,7 +34,7 @@ pub struct EngineOptions {
     /// Worker threads of the engine; more come and go for large texts and files. Default: 1. More pay off where the runs at a
     /// time compute more than one core does.
     #[schemars(range(min = 1, max = 64))]
-    pub workers: Option<u8>,
+    pub workers: Option<u32>,
 }
 
 /// Operations in, events out. Cloning gives the same engine; all methods may be called from any thread.
@@ -77,7 +77,7 @@ impl Engine {
         let kinds = Kinds::of(&options.host_calls)?;
         let workers = match options.workers {
             None => 1,
-            Some(n @ 1..=64) => usize::from(n),
+            Some(n @ 1..=64) => usize::try_from(n).unwrap_or(1),
             Some(_) => return Err(Error::argument("workers", "use 1 to 64 worker threads")),
         };
         Ok(Engine(Arc::new(Owner {

@@ -290,12 +290,15 @@ impl Host {
         };
         let refused = reply.as_ref().err().cloned();
         let answer = reply.map_err(|e| {
-            Error::new(
-                ErrorCode::HostFailed,
-                "the answer of the host could not be read",
-            )
-            .host_call(call)
-            .because(&e)
+            // Only a limit speaks for itself: other reasons may quote the answer.
+            let why = match e.code() {
+                ErrorCode::LimitExceeded => format!(": {}", e.record().message),
+                _ => String::new(),
+            };
+            let message = format!("the answer of the host could not be read{why}");
+            Error::new(ErrorCode::HostFailed, message)
+                .host_call(call)
+                .because(&e)
         });
         // The asking future may be gone this very moment; then there is nobody to tell.
         drop(waiting.answer.send(answer));

@@ -176,7 +176,7 @@ class HostCall:
 
 def failure(error: BaseException) -> str:
     """The reply that says a function of the program failed."""
-    return json.dumps({"error": {"message": str(error) or type(error).__name__, "type": type(error).__name__}})
+    return json.dumps({"error": {"message": str(error), "type": type(error).__name__}})
 
 
 def to_json(value: Any) -> Any:

@@ -4,5 +4,5 @@ package dev.toolspan.internal
 /** What this package was written for. The native library must say the same. */
 internal object Abi {
     const val VERSION: UInt = 1u
-    const val SCHEMA_HASH: ULong = 0x8bec1c2ee62619fduL
+    const val SCHEMA_HASH: ULong = 0xa07f9080a5bcac27uL
 }

@@ -252,7 +252,7 @@ internal class Pump(private val native: NativeEngine, private val executor: Exec
 private fun failure(thrown: Throwable): String {
     val message = runCatching { thrown.message }.getOrNull()
     return try {
-        encode(mapOf("error" to mapOf("message" to (message ?: thrown.javaClass.simpleName), "type" to thrown.javaClass.name)))
+        encode(mapOf("error" to mapOf("message" to message.orEmpty(), "type" to thrown.javaClass.name)))
     } catch (_: ToolspanException) {
         encode(mapOf("error" to mapOf("message" to "the message of the failure is no text", "type" to thrown.javaClass.name)))
     }
