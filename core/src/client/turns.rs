@@ -52,8 +52,12 @@ pub(super) async fn turns(cx: &Cx<'_>, state: &mut State) -> Result<End> {
         let prepared = prepare(cx, state, turn).await?;
         let answer = ask_model(cx, state, prepared.body).await?;
         if let Some(hook) = &cx.inner.options.hooks.after_llm {
+            let response = match &answer.whole {
+                Some(whole) => whole.clone(),
+                None => wire::streamed(answer.message.as_ref())?,
+            };
             let seen = hook.call(AfterLlm {
-                response: answer.response.clone(),
+                response,
                 model: state.model.clone(),
                 turn,
             });

@@ -89,9 +89,7 @@ pub(super) fn read_answer(
         counts.take(usage);
     }
     let stop = reply.stop_reason.map(text_of);
-    let mut answer = answer(blocks, stop.as_deref(), counts, ids).map_err(Failure::fatal)?;
-    answer.response = json::parse(text).map_err(broken)?;
-    Ok(answer)
+    answer(blocks, stop.as_deref(), counts, ids).map_err(Failure::fatal)
 }
 
 /// An answer out of its complete blocks. Blocks are replayed as they came, the unknown ones too; only what the endpoint
@@ -147,7 +145,7 @@ pub(super) fn answer(
         })?),
     };
     Ok(Answer {
-        response: super::streamed(message.as_ref())?,
+        whole: None,
         message,
         refusal: (stop == Some("refusal")).then(|| text.clone()),
         text,

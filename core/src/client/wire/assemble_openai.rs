@@ -7,7 +7,7 @@ use super::call_deltas::{CallDelta, Calls, PartialCall};
 use super::content::{Parts, content};
 use super::openai::{finish, usage};
 use super::text::text_of;
-use super::{Answer, Call, CallIds, Flow, replayed, streamed};
+use super::{Answer, Call, CallIds, Flow, replayed};
 use crate::client::event::Event;
 use crate::client::options::Options;
 use crate::client::provider_error::{self, Failure, malformed};
@@ -189,7 +189,7 @@ impl Assembler {
         })?;
         let reasoning = self.reasoning_content.or(self.reasoning);
         Ok(Answer {
-            response: streamed(Some(&message))?,
+            whole: None,
             message: Some(message),
             text: self.text,
             reasoning: reasoning.unwrap_or_else(|| self.parts.thoughts()),

@@ -53,6 +53,7 @@ impl<'a> SystemPrompt<'a> {
 struct Body<'a>(Vec<(Cow<'a, str>, Piece<'a>)>);
 
 enum Piece<'a> {
+    Text(&'a str),
     Json(Json),
     List(Cow<'a, [Json]>),
 }
@@ -83,6 +84,7 @@ impl Serialize for Body<'_> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, value) in &self.0 {
             match value {
+                Piece::Text(text) => map.serialize_entry(key, text)?,
                 Piece::Json(json) => map.serialize_entry(key, json)?,
                 Piece::List(list) => map.serialize_entry(key, list)?,
             }
@@ -94,7 +96,7 @@ impl Serialize for Body<'_> {
 /// The body as text, owned by nobody else yet.
 pub(crate) fn body(request: &Request<'_>) -> Result<Box<RawValue>> {
     let mut body = Body(Vec::with_capacity(8 + request.params.len()));
-    body.push_json("model", request.model)?;
+    body.push("model", Piece::Text(request.model));
     match request.style {
         Style::OpenAi => {
             let mut messages = openai::with_content(request.messages)?;
@@ -105,7 +107,7 @@ pub(crate) fn body(request: &Request<'_>) -> Result<Box<RawValue>> {
             body.push("messages", Piece::List(messages));
             if let Some(tools) = &request.tools {
                 body.push("tools", Piece::Json(tools.clone()));
-                body.push_json("tool_choice", "auto")?;
+                body.push("tool_choice", Piece::Text("auto"));
             }
             if request.streaming {
                 #[derive(serde::Serialize)]

@@ -39,8 +39,8 @@ pub(crate) struct Answer {
     pub refusal: Option<String>,
     /// What the provider reported.
     pub usage: Option<Usage>,
-    /// What `afterLLM` sees.
-    pub response: Json,
+    /// The provider's answer where it came in one piece and `afterLLM` is there to see it.
+    pub whole: Option<Json>,
 }
 
 /// Why the model stopped, as far as the loop cares. Whether there are calls is decided by the calls.
@@ -149,10 +149,15 @@ pub(crate) fn read_answer(
 ) -> Result<Answer, Failure> {
     let text = std::str::from_utf8(body)
         .map_err(|_| malformed(options.style, "the answer is not UTF-8"))?;
-    match options.style {
+    let mut answer = match options.style {
         Style::OpenAi => openai::read_answer(options, text, ids),
         Style::Anthropic => anthropic::read_answer(options, text, ids),
+    }?;
+    if options.hooks.after_llm.is_some() {
+        answer.whole =
+            Some(json::parse(text).map_err(|e| malformed(options.style, e.to_string()))?);
     }
+    Ok(answer)
 }
 
 /// Puts the answer together from the events of a stream.
@@ -216,7 +221,7 @@ impl Assembler {
 }
 
 /// What `afterLLM` sees of a stream.
-fn streamed(message: Option<&Json>) -> Result<Json> {
+pub(crate) fn streamed(message: Option<&Json>) -> Result<Json> {
     #[derive(serde::Serialize)]
     struct Streamed<'a> {
         streamed: bool,

@@ -1,7 +1,7 @@
 //! Chat Completions: answers in one piece, tool results, and what streams share with them.
 
 use indexmap::IndexMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
@@ -36,7 +36,9 @@ struct Choice<'a> {
 
 #[derive(Deserialize)]
 struct Message<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "given")]
+    role: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "given")]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
     refusal: Option<&'a RawValue>,
@@ -65,6 +67,13 @@ pub(super) struct Function<'a> {
     pub name: Option<&'a RawValue>,
     #[serde(borrow)]
     pub arguments: Option<&'a RawValue>,
+}
+
+/// A value that is there, be it null.
+fn given<'de: 'a, 'a, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Reads an answer that came in one piece. Only the first choice counts.
@@ -102,7 +111,7 @@ pub(super) fn read_answer(
         finish: finish(choice.finish_reason.map(text_of).as_deref()),
         refusal: refusal.map(Cow::into_owned),
         usage: completion.usage.and_then(usage),
-        response: json::parse(text).map_err(broken)?,
+        whole: None,
     })
 }
 
@@ -119,20 +128,21 @@ fn call(raw: &ToolCall<'_>) -> Call {
 /// The message as it came. What a server would refuse to take back is repaired, and nothing else: `content` missing, an id
 /// missing or used twice, arguments that are not the text of an object.
 fn replay(raw: &RawValue, message: &Message<'_>, calls: &[Call]) -> Result<Json> {
+    let given = message.tool_calls.as_deref().unwrap_or_default();
+    let sound = given
+        .iter()
+        .zip(calls)
+        .all(|(raw, call)| as_protocol(raw, call));
+    if sound && message.role.is_some() && message.content.is_some() {
+        return Ok(raw.to_owned().into());
+    }
     let mut entries: IndexMap<String, Json> = read(raw.get())?;
-    let mut changed = false;
     for (key, value) in [("role", "\"assistant\""), ("content", "null")] {
         if !entries.contains_key(key) {
             entries.insert(key.to_owned(), read(value)?);
-            changed = true;
         }
     }
-    let given = message.tool_calls.as_deref().unwrap_or_default();
-    if !given
-        .iter()
-        .zip(calls)
-        .all(|(raw, call)| as_protocol(raw, call))
-    {
+    if !sound {
         let list = entries.get("tool_calls").cloned();
         let list: Vec<Json> = list.map_or(Ok(Vec::new()), |list| read(list.get()))?;
         let repaired: Vec<Json> = list
@@ -141,20 +151,18 @@ fn replay(raw: &RawValue, message: &Message<'_>, calls: &[Call]) -> Result<Json>
             .map(|(raw, call)| repaired(raw, call))
             .collect::<Result<_>>()?;
         entries.insert("tool_calls".to_owned(), json::to_json(&repaired)?);
-        changed = true;
     }
-    if changed {
-        json::to_json(&entries)
-    } else {
-        Ok(raw.to_owned().into())
-    }
+    json::to_json(&entries)
 }
 
 /// Whether a call can go back as it came.
 fn as_protocol(raw: &ToolCall<'_>, call: &Call) -> bool {
     let arguments = raw.function.as_ref().and_then(|f| f.arguments);
     let object_text = arguments.is_some_and(|arguments| {
-        arguments.get().starts_with('"') && text_of(arguments).trim_start().starts_with('{')
+        let text = arguments.get();
+        // Nearly all begin so; only the others have to be decoded once more.
+        text.starts_with("\"{")
+            || text.starts_with('"') && text_of(arguments).trim_start().starts_with('{')
     });
     raw.kind.is_some()
         && call.args.is_ok()
@@ -248,8 +256,8 @@ pub(super) fn with_content(messages: &[Json]) -> Result<Cow<'_, [Json]>> {
         }
         let peek: Peek<'_> = read(message.get())?;
         if peek.content.is_none() && peek.tool_calls.is_some() {
-            let mut entries: IndexMap<String, Json> = read(message.get())?;
-            entries.insert("content".to_owned(), json::to_json("")?);
+            let mut entries: IndexMap<String, &RawValue> = read(message.get())?;
+            entries.insert("content".to_owned(), read("\"\"")?);
             arranged.to_mut()[index] = json::to_json(&entries)?;
         }
     }
