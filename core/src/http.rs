@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+pub use url::Url;
 
 use crate::aside::aside;
 use crate::error::{Error, ErrorCode, Result};
@@ -18,8 +19,8 @@ use crate::error::{Error, ErrorCode, Result};
 pub struct HttpRequest {
     /// `POST` or `GET`.
     pub method: &'static str,
-    /// Absolute URL.
-    pub url: String,
+    /// Where it goes, with a host.
+    pub url: Url,
     /// Header names in lower case, in the order to send.
     pub headers: Vec<(String, String)>,
     /// The body as it goes out.
@@ -167,7 +168,7 @@ impl HttpTransport for ReqwestTransport {
         } else {
             reqwest::Method::POST
         };
-        let mut builder = self.0.request(method, &request.url);
+        let mut builder = self.0.request(method, request.url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }

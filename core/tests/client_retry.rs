@@ -191,7 +191,10 @@ async fn the_host_s_transport_sends_in_our_place() {
     assert_eq!(client.run("hi").await.unwrap().text, "ok");
     let seen = canned.0.lock().unwrap();
     assert_eq!(seen.len(), 2);
-    assert_eq!(seen[0].url, "https://h.test/v1/chat/completions?a=b");
+    assert_eq!(
+        seen[0].url.as_str(),
+        "https://h.test/v1/chat/completions?a=b"
+    );
     let header = |n: &str, v: &str| (n.to_owned(), v.to_owned());
     assert_eq!(
         seen[0].headers,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::hooks::{BodyTransform, Hooks, OnError};
-use crate::http::HttpTransport;
+use crate::http::{HttpTransport, Url};
 use crate::json::Json;
 use crate::log::Logger;
 use crate::metrics::MetricSink;
@@ -50,7 +50,7 @@ pub(crate) struct RetryPolicy {
 /// What a client knows for its whole life.
 pub(crate) struct Options {
     /// Where requests go, complete.
-    pub endpoint: String,
+    pub endpoint: Url,
     pub style: Style,
     pub model: String,
     /// In the order to send, the credentials and the caller's headers included.

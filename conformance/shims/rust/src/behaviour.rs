@@ -255,7 +255,7 @@ impl HttpTransport for Transport {
             .call(
                 self.handler,
                 "httpClient",
-                json!({"method": request.method, "url": request.url}),
+                json!({"method": request.method, "url": request.url.as_str()}),
             )
             .await?;
         request.headers.push(("x-injected".into(), "1".into()));

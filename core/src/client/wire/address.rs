@@ -24,7 +24,7 @@ pub(crate) fn base_url(text: &str) -> Result<Url> {
 }
 
 /// Where requests go. A query of the base stays.
-pub(crate) fn endpoint(style: Style, base: &Url) -> String {
+pub(crate) fn endpoint(style: Style, base: &Url) -> Url {
     let path = base.path().trim_end_matches('/');
     let tail = match style {
         Style::OpenAi => "/chat/completions",
@@ -34,7 +34,7 @@ pub(crate) fn endpoint(style: Style, base: &Url) -> String {
     let path = format!("{path}{tail}");
     let mut url = base.clone();
     url.set_path(&path);
-    url.into()
+    url
 }
 
 /// The headers of every request: ours, each replaced in its place by the caller's of the same name, then the rest of the
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn at(style: Style, base: &str) -> String {
-        endpoint(style, &base_url(base).unwrap())
+        endpoint(style, &base_url(base).unwrap()).into()
     }
 
     #[test]

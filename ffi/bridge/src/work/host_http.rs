@@ -71,7 +71,7 @@ impl HttpTransport for HostTransport {
     async fn send(&self, request: HttpRequest) -> toolspan::Result<HttpResponse> {
         let payload = Send {
             method: request.method,
-            url: &request.url,
+            url: request.url.as_str(),
             headers: &request.headers,
             // Bodies are JSON that the core wrote, so nothing is lost here.
             body: String::from_utf8_lossy(&request.body),
