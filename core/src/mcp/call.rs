@@ -30,9 +30,12 @@ pub(super) async fn call_tool(
     silence: Duration,
     tasks: &TaskTracker,
 ) -> Result<String, RequestError> {
-    // What is sent is the text below; the typed ones are for the SDK, which makes headers of those that a schema annotates.
-    let map: Map<String, Value> = arguments.parse().unwrap_or_default();
-    let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(map);
+    let mut params = CallToolRequestParams::new(tool.to_owned());
+    // What is sent is the text below; the typed ones are for the SDK, which makes HTTP headers of those that a schema annotates.
+    if !connection.is_local() {
+        let map: Map<String, Value> = arguments.parse().unwrap_or_default();
+        params = params.with_arguments(map);
+    }
     let mut request = CallToolRequest::new(params);
     request
         .extensions

@@ -155,6 +155,11 @@ impl Connection {
         }
     }
 
+    /// Whether the server is a child of this process.
+    pub fn is_local(&self) -> bool {
+        self.ending.process.is_some()
+    }
+
     pub fn has_ended(&self) -> bool {
         self.life.ended.is_cancelled()
             || self.ending.process.as_ref().is_some_and(Process::has_ended)

@@ -8,8 +8,8 @@ use std::future::Future;
 use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::{Mutex, mpsc, watch};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::codec::{decode, encode, failure};
@@ -27,15 +27,14 @@ const MAX_LOG_LINE_BYTES: usize = 8 * 1024;
 const LAST_WORDS: usize = 10;
 const LAST_WORDS_CHARS: usize = 200;
 
-type Outgoing = (String, oneshot::Sender<std::io::Result<()>>);
-
 /// The message stream of a child. Dropping it closes the child's stdin.
 pub(super) struct Pipe {
-    outgoing: mpsc::Sender<Outgoing>,
+    /// Locked for one whole message.
+    stdin: Mutex<ChildStdin>,
     incoming: Mutex<mpsc::Receiver<ServerJsonRpcMessage>>,
     /// Complete once its sender is gone.
     last_words: watch::Receiver<VecDeque<String>>,
-    _closes_stdin: DropGuard,
+    stop: CancellationToken,
 }
 
 impl Pipe {
@@ -48,14 +47,11 @@ impl Pipe {
         stop: &CancellationToken,
         tasks: &TaskTracker,
     ) -> Arc<Self> {
-        let (outgoing, to_write) = mpsc::channel(64);
         let (read, incoming) = mpsc::channel(64);
-        let closed = stop.child_token();
         let voice = Voice {
             server: server.to_owned(),
             logger: logger.clone(),
         };
-        tasks.spawn(until(closed.clone(), write(pipes.stdin, to_write)));
         tasks.spawn(until(
             stop.clone(),
             read_messages(pipes.stdout, read, voice.clone()),
@@ -64,11 +60,18 @@ impl Pipe {
         let draining = drain(pipes.stderr, secrets, voice, heard);
         tasks.spawn(until(stop.clone(), draining));
         Arc::new(Pipe {
-            outgoing,
+            stdin: Mutex::new(pipes.stdin),
             incoming: Mutex::new(incoming),
             last_words,
-            _closes_stdin: closed.drop_guard(),
+            stop: stop.clone(),
         })
+    }
+
+    /// Writes one message. A child that does not read keeps it waiting until it ends.
+    async fn write(&self, text: &str) -> std::io::Result<()> {
+        let mut stdin = self.stdin.lock().await;
+        stdin.write_all(text.as_bytes()).await?;
+        stdin.flush().await
     }
 
     /// The latest lines of stderr of a child that has ended, in order and without secrets; waits for the rest of them, which
@@ -85,18 +88,6 @@ async fn until(stop: CancellationToken, work: impl Future<Output = ()>) {
         biased;
         () = stop.cancelled() => {}
         () = work => {}
-    }
-}
-
-async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Outgoing>) {
-    while let Some((mut text, done)) = messages.recv().await {
-        text.push('\n');
-        let written = match stdin.write_all(text.as_bytes()).await {
-            Ok(()) => stdin.flush().await,
-            Err(error) => Err(error),
-        };
-        // The sender may have given up.
-        let _ = done.send(written);
     }
 }
 
@@ -202,18 +193,18 @@ impl Transport<RoleClient> for StdioTransport {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<()>> + Send + 'static {
-        let outgoing = self.0.as_ref().map(|pipe| pipe.outgoing.clone());
+        let pipe = self.0.clone();
         async move {
-            let text = encode(&message).map_err(|e| {
+            let mut text = encode(&message).map_err(|e| {
                 Error::new(ErrorCode::Internal, "a message could not be written").because_of(&e)
             })?;
+            text.push('\n');
             let gone = || Error::new(ErrorCode::ProcessFailed, "the child process has ended");
-            let outgoing = outgoing.ok_or_else(gone)?;
-            let (done, written) = oneshot::channel();
-            outgoing.send((text, done)).await.map_err(|_| gone())?;
-            match written.await {
-                Ok(Ok(())) => Ok(()),
-                _ => Err(gone()),
+            let pipe = pipe.ok_or_else(gone)?;
+            tokio::select! {
+                biased;
+                () = pipe.stop.cancelled() => Err(gone()),
+                written = pipe.write(&text) => written.map_err(|_| gone()),
             }
         }
     }
