@@ -19,7 +19,7 @@ static void perform(uint64_t op, const buffer *request, buffer *result) {
         if (ts_poll(engine, TS_FOREVER, 0, &text, &length) != TS_OK) fail("poll", text, length);
         const char *at = NULL;
         json none, event;
-        while (json_next(json_at(text), &at, &none, &event)) {
+        while (json_next((json){text, length}, &at, &none, &event)) {
             ended = true;
             if (!json_is(json_get(event, "type"), "done")) fail("the operation failed", event.text, event.length);
             result->length = 0;
