@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("toolspan-conformance", &[]),
     ("toolspan-shim-rust", &["toolspan"]),
     ("toolspan-bench", &["toolspan"]),
+    ("toolspan-suite-client", &["toolspan"]),
 ];
 
 fn root() -> PathBuf {

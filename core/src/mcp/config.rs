@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::fields::{Fields, Text};
+use super::revision::Revision;
 use crate::error::{Error, ErrorCode, Result};
 
 /// Budget of each phase and of each call where the configuration says nothing.
@@ -26,11 +27,12 @@ const WRAPPERS: [&str; 3] = ["mcpServers", "servers", "mcp"];
 const RESERVED: [&str; 4] = ["builtins", "agents", "a2a", "mcpServer"];
 
 /// Keys of every server.
-const COMMON_KEYS: [&str; 9] = [
+const COMMON_KEYS: [&str; 10] = [
     "type",
     "enabled",
     "disabled",
     "timeout",
+    "protocolVersion",
     "tools",
     "expose",
     "dedupKey",
@@ -71,6 +73,7 @@ pub(super) struct Declared {
 pub(super) struct ServerConfig {
     pub endpoint: EndpointConfig,
     pub timeout: Duration,
+    pub revision: Revision,
     pub filter: Option<BTreeMap<String, bool>>,
     pub expose: Expose,
 }
@@ -259,12 +262,36 @@ fn server(fields: &Fields<'_>) -> Result<ServerConfig> {
         Some("original") => Expose::Original,
         Some(_) => return Err(fields.error("expose", "must be \"prefixed\" or \"original\"")),
     };
+    let endpoint = endpoint(fields)?;
     Ok(ServerConfig {
-        endpoint: endpoint(fields)?,
+        revision: revision(fields, &endpoint)?,
+        endpoint,
         timeout,
         filter: filter.map(|filter| filter.into_iter().collect()),
         expose,
     })
+}
+
+fn revision(fields: &Fields<'_>, endpoint: &EndpointConfig) -> Result<Revision> {
+    const KEY: &str = "protocolVersion";
+    let Some(name) = fields.string(KEY)? else {
+        return Ok(Revision::Any);
+    };
+    let Some(revision) = Revision::named(name) else {
+        let known: Vec<_> = Revision::names().collect();
+        return Err(fields.error(KEY, &format!("must be one of {}", known.join(", "))));
+    };
+    let sse = matches!(
+        endpoint,
+        EndpointConfig::Remote {
+            transport: RemoteTransport::Sse,
+            ..
+        }
+    );
+    if sse && !revision.has_initialize() {
+        return Err(fields.error(KEY, "is a revision without HTTP+SSE"));
+    }
+    Ok(revision)
 }
 
 fn endpoint(fields: &Fields<'_>) -> Result<EndpointConfig> {

@@ -1,9 +1,7 @@
 //! From a plan to a live session (SPEC 3.2), each phase within its own budget.
 
-use rmcp::model::ProtocolVersion;
 use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
-    serve_client_with_lifecycle_and_ct,
+    ClientInitializeError, RoleClient, RunningService, serve_client_with_lifecycle_and_ct,
 };
 use rmcp::transport::Transport;
 use serde_json::json;
@@ -23,6 +21,7 @@ use super::list::{ListedTool, list_tools};
 use super::plan::{Endpoint, LocalServer, RemoteServer, ServerPlan};
 use super::process::Process;
 use super::reached::Reached;
+use super::revision::{Opening, Revision};
 use super::sse::SseTransport;
 use super::stale::Stale;
 use super::stdio::{Pipe, StdioTransport};
@@ -72,8 +71,8 @@ pub(super) async fn list(
 pub(super) async fn open(around: &Surroundings, plan: &ServerPlan) -> Result<Connection> {
     let stop = CancellationToken::new();
     match &plan.endpoint {
-        Endpoint::Local(server) => local(around, server, plan.timeout, stop).await,
-        Endpoint::Remote(server) => remote(around, server, plan.timeout, stop).await,
+        Endpoint::Local(server) => local(around, server, plan, stop).await,
+        Endpoint::Remote(server) => remote(around, server, plan, stop).await,
     }
 }
 
@@ -105,7 +104,7 @@ fn within(phase: &str, error: Error) -> Error {
 async fn local(
     around: &Surroundings,
     server: &LocalServer,
-    timeout: Duration,
+    plan: &ServerPlan,
     stop: CancellationToken,
 ) -> Result<Connection> {
     let (process, pipes) =
@@ -122,19 +121,20 @@ async fn local(
         &ending.stop,
         &around.tasks,
     );
+    let (first, second) = plan.revision.openings();
     let greeting = async {
-        let shake = |lifecycle| {
+        let shake = |opening| {
             let transport = StdioTransport::new(pipe.clone());
-            handshake(around, &ending.stop, transport, lifecycle)
+            handshake(around, &ending.stop, transport, opening)
         };
-        match shake(with_initialize()).await {
-            Err(first @ ClientInitializeError::JsonRpcError(_)) => {
-                shake(without_initialize()).await.map_err(|_| first)
+        match (shake(first).await, second) {
+            (Err(refusal @ ClientInitializeError::JsonRpcError(_)), Some(second)) => {
+                shake(second).await.map_err(|_| refusal)
             }
-            other => other,
+            (outcome, _) => outcome,
         }
     };
-    let greeted = phase("initialize", timeout, async {
+    let greeted = phase("initialize", plan.timeout, async {
         match greeting.await {
             Ok(greeted) => Ok(greeted),
             Err(error) => match (handshake_error(&error), &ending.process) {
@@ -172,9 +172,10 @@ fn with_last_words(error: Error, words: Vec<String>) -> Error {
 async fn remote(
     around: &Surroundings,
     server: &RemoteServer,
-    timeout: Duration,
+    plan: &ServerPlan,
     stop: CancellationToken,
 ) -> Result<Connection> {
+    let timeout = plan.timeout;
     let reached = Reached::default();
     let builder = http::builder(&around.tls)?.connector_layer(reached.clone());
     let http = http::build(builder)?;
@@ -185,11 +186,11 @@ async fn remote(
     let (service, life) = match server.transport {
         RemoteTransport::Sse => {
             let transport = phase("connect", timeout, sse(around, server, &http, &ending)).await?;
-            let greeting = greet_sse(around, transport, &ending);
+            let greeting = greet_sse(around, transport, &plan.revision, &ending);
             phase("initialize", timeout, greeting).await?
         }
         RemoteTransport::Automatic => {
-            let greeting = greet_http(around, server, &http, &ending);
+            let greeting = greet_http(around, server, &plan.revision, &http, &ending);
             tokio::pin!(greeting);
             let connecting = async {
                 tokio::select! {
@@ -219,6 +220,7 @@ async fn remote(
 async fn greet_http(
     around: &Surroundings,
     server: &RemoteServer,
+    revision: &Revision,
     http: &reqwest::Client,
     ending: &Ending,
 ) -> Result<(Running, Arc<Life>)> {
@@ -233,13 +235,14 @@ async fn greet_http(
     let first = client();
     let misfit = first.misfit();
     let transport = first.transport(&server.url);
-    let refusal = match handshake(around, &ending.stop, transport, with_initialize()).await {
+    let (opening, next) = revision.openings();
+    let refusal = match handshake(around, &ending.stop, transport, opening).await {
         Ok(greeted) => return Ok(greeted),
         Err(refusal) => refusal,
     };
-    if matches!(refusal, ClientInitializeError::JsonRpcError(_)) {
+    if let (ClientInitializeError::JsonRpcError(_), Some(next)) = (&refusal, next) {
         let transport = client().transport(&server.url);
-        let greeted = handshake(around, &ending.stop, transport, without_initialize()).await;
+        let greeted = handshake(around, &ending.stop, transport, next).await;
         if let Ok(greeted) = greeted {
             return Ok(greeted);
         }
@@ -252,7 +255,7 @@ async fn greet_http(
         return Err(error);
     }
     let fallback = match sse(around, server, http, ending).await {
-        Ok(transport) => greet_sse(around, transport, ending).await,
+        Ok(transport) => greet_sse(around, transport, revision, ending).await,
         Err(error) => Err(error),
     };
     fallback.map_err(|second| {
@@ -283,28 +286,20 @@ async fn sse(
 async fn greet_sse(
     around: &Surroundings,
     transport: SseTransport,
+    revision: &Revision,
     ending: &Ending,
 ) -> Result<(Running, Arc<Life>)> {
-    handshake(around, &ending.stop, transport, with_initialize())
+    let (opening, _) = revision.openings();
+    handshake(around, &ending.stop, transport, opening)
         .await
         .map_err(|e| handshake_error(&e).unwrap_or_else(connection_closed))
-}
-
-fn with_initialize() -> ClientLifecycleMode {
-    ClientLifecycleMode::Initialize
-}
-
-fn without_initialize() -> ClientLifecycleMode {
-    ClientLifecycleMode::Discover {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-    }
 }
 
 async fn handshake<T>(
     around: &Surroundings,
     stop: &CancellationToken,
     transport: T,
-    lifecycle: ClientLifecycleMode,
+    opening: Opening,
 ) -> Result<(Running, Arc<Life>), ClientInitializeError>
 where
     T: Transport<RoleClient> + 'static,
@@ -312,6 +307,7 @@ where
     let life = Arc::new(Life::default());
     let handler = Handler {
         progress: Arc::new(Progress::default()),
+        version: opening.version().clone(),
     };
     let transport = Watched::new(
         transport,
@@ -320,8 +316,7 @@ where
         around.tasks.token(),
     );
     // A token of its own: the SDK cancels it when it says goodbye, which must not stop the requests of the goodbye.
-    let running =
-        serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, stop.child_token())
-            .await?;
+    let (lifecycle, stop) = (opening.lifecycle(), stop.child_token());
+    let running = serve_client_with_lifecycle_and_ct(handler, transport, lifecycle, stop).await?;
     Ok((running, life))
 }

@@ -54,13 +54,15 @@ impl Drop for ProgressWatch {
 /// whatever we have never heard of. No capability is announced.
 pub(super) struct Handler {
     pub progress: Arc<Progress>,
+    /// The revision that is asked for.
+    pub version: ProtocolVersion,
 }
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let ourselves = Implementation::new(crate::NAME, crate::VERSION);
         ClientConfig::new(ClientCapabilities::default(), ourselves)
-            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_protocol_version(self.version.clone())
     }
 
     async fn create_elicitation(

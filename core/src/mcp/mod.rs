@@ -19,6 +19,7 @@ mod plan;
 mod process;
 mod reached;
 mod result;
+mod revision;
 mod secrets;
 mod session;
 mod source;

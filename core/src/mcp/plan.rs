@@ -12,6 +12,7 @@ use super::config::{
 };
 use super::expand::Lookup;
 use super::fields::Text;
+use super::revision::Revision;
 use super::secrets::Secrets;
 use crate::error::{Error, Result};
 
@@ -49,6 +50,7 @@ pub(super) enum Decision {
 pub(super) struct ServerPlan {
     pub endpoint: Endpoint,
     pub timeout: Duration,
+    pub revision: Revision,
     pub filter: Option<BTreeMap<String, bool>>,
     pub expose: Expose,
 }
@@ -205,6 +207,7 @@ fn expand_server(server: ServerConfig, path: &str, lookup: Lookup<'_>) -> Result
     Ok(ServerPlan {
         endpoint,
         timeout: server.timeout,
+        revision: server.revision,
         filter: server.filter,
         expose: server.expose,
     })
