@@ -9,7 +9,7 @@ PORTS ?= rust,c,python,node
 CASES ?= conformance/cases
 BIN := $(CARGO_TARGET_DIR)/debug
 
-.PHONY: help demo test bench gen check-gen conformance parity build python node c shim-go shim-dotnet shim-swift shim-kotlin shim-java
+.PHONY: help demo test bench suites gen check-gen conformance parity build python node c shim-go shim-dotnet shim-swift shim-kotlin shim-java
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -22,6 +22,9 @@ test: ## everything that CI runs, on a fresh machine
 
 bench: ## overhead, streams, import time and size, each against a floor in the same run
 	@.ci/bench
+
+suites: ## public suites: MCP client conformance, and the official types of both providers; writes conformance/SUITES.md
+	@.ci/suites
 
 gen: build ## write the generated files
 	@$(BIN)/toolspan-codegen write

@@ -24,6 +24,26 @@ pub struct Exhibit {
     pub text: String,
 }
 
+/// What a passed case shows: what is compared between languages, and what the model endpoints got.
+#[derive(Debug, Clone, Default)]
+pub struct Shown {
+    /// In the order of the case.
+    pub exhibits: Vec<Exhibit>,
+    /// In the order of arrival, endpoint by endpoint; as they were sent.
+    pub requests: Vec<Request>,
+}
+
+/// A request that a model endpoint got.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The verb.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// The body.
+    pub body: String,
+}
+
 /// Why a case failed in a language.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -54,7 +74,7 @@ pub async fn run(
     scope: Scope,
     folder: &Path,
     limit: Duration,
-) -> Result<Vec<Exhibit>, Failure> {
+) -> Result<Shown, Failure> {
     let mut mask = Mask::default();
     mask.add(&folder.to_string_lossy(), "tmp");
     if let Some(scenario) = scenario {
@@ -70,14 +90,14 @@ pub async fn run(
         started: HashMap::new(),
         open: Vec::new(),
         handlers: HashMap::new(),
-        exhibits: Vec::new(),
+        shown: Shown::default(),
     };
     let steps = run.steps().await;
     let closing = run.close_all().await;
     steps?;
     closing?;
     run.afterwards().await?;
-    Ok(run.exhibits)
+    Ok(run.shown)
 }
 
 struct Run<'a> {
@@ -93,7 +113,7 @@ struct Run<'a> {
     open: Vec<(&'static str, &'static str, u64)>,
     /// Numbers of host functions in the process to their numbers in the case.
     handlers: HashMap<u64, usize>,
-    exhibits: Vec<Exhibit>,
+    shown: Shown,
 }
 
 /// A step that runs on.
@@ -288,7 +308,7 @@ impl Run<'_> {
         };
         if let Some(shown) = shown {
             let text = canonical(&self.mask.value(&shown));
-            self.exhibits.push(Exhibit {
+            self.shown.exhibits.push(Exhibit {
                 label: place.to_owned(),
                 text,
             });
@@ -337,7 +357,7 @@ impl Run<'_> {
             for path in self.case.seen.keys() {
                 let value = at_path(&seen, path).map(|value| self.mask.value(value));
                 let text = value.map_or_else(|| "nothing".into(), |value| canonical(&value));
-                self.exhibits.push(Exhibit {
+                self.shown.exhibits.push(Exhibit {
                     label: format!("seen {path}"),
                     text,
                 });
@@ -368,7 +388,7 @@ impl Run<'_> {
                 }),
             )
             .map_err(|text| Failure::new(place, text))?;
-            self.exhibits.push(Exhibit {
+            self.shown.exhibits.push(Exhibit {
                 label: place.into(),
                 text: canonical(&self.mask.value(&loud)),
             });
@@ -413,13 +433,15 @@ impl Run<'_> {
         for (name, llm) in seen["llm"].as_object().into_iter().flatten() {
             for request in llm["requests"].as_array().into_iter().flatten() {
                 let part = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
-                let text = self.mask.text(&format!(
-                    "{} {} {}",
-                    part("method"),
-                    part("path"),
-                    part("body")
-                ));
+                let request = Request {
+                    method: part("method"),
+                    path: part("path"),
+                    body: part("body"),
+                };
+                let Request { method, path, body } = &request;
+                let text = self.mask.text(&format!("{method} {path} {body}"));
                 requests.push((name.clone(), text));
+                self.shown.requests.push(request);
             }
         }
         // Steps that run at the same time reach the endpoint in any order.
@@ -427,7 +449,7 @@ impl Run<'_> {
             requests.sort();
         }
         for (index, (name, text)) in requests.into_iter().enumerate() {
-            self.exhibits.push(Exhibit {
+            self.shown.exhibits.push(Exhibit {
                 label: format!("request {} to {name}", index + 1),
                 text,
             });

@@ -10,6 +10,7 @@ mod page;
 mod pattern;
 mod port;
 mod report;
+mod requests;
 mod run;
 mod shim;
 mod subst;
@@ -97,6 +98,9 @@ struct RunArgs {
     /// How long a step may be silent, in milliseconds.
     #[arg(long, default_value_t = 20_000)]
     step_limit_ms: u64,
+    /// Writes what the cases of the first language sent to model endpoints here, one JSON object a line.
+    #[arg(long)]
+    requests: Option<PathBuf>,
 }
 
 impl Selection {
@@ -200,6 +204,9 @@ fn execute(
         whole_suite: args.selection.cases.is_empty(),
     };
     let results = runtime()?.block_on(run::run(&cases, &ports, &settings));
+    if let Some(file) = &args.requests {
+        requests::write(file, &cases, &results)?;
+    }
     Ok(report::judge(&cases, &results, &rules))
 }
 

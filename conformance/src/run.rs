@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::build::Builds;
 use crate::case::NamedCase;
-use crate::exec::{self, Exhibit, Failure};
+use crate::exec::{self, Exhibit, Failure, Shown};
 use crate::fixtures;
 use crate::port::Port;
 use crate::shim::Shim;
@@ -42,7 +42,7 @@ pub struct PortResult {
 }
 
 /// How one case went in one language.
-pub type CaseResult = Result<Vec<Exhibit>, Failure>;
+pub type CaseResult = Result<Shown, Failure>;
 
 /// The fixtures, started when the first case needs them.
 struct Peers {
@@ -185,16 +185,18 @@ impl<'a> Language<'a> {
                 )
                 .await;
                 let end = shim.finish(self.limit).await;
-                let mut exhibits = result?;
+                let mut shown = result?;
                 end.map_err(|text| Failure::new("end of the process", text))?;
                 if let Some(pattern) = &case.stderr {
                     check_stderr(pattern, &shim)?;
                 }
-                exhibits.extend(case.stderr.is_some().then(|| Exhibit {
-                    label: "stderr".into(),
-                    text: shim.stderr(),
-                }));
-                Ok(exhibits)
+                shown
+                    .exhibits
+                    .extend(case.stderr.is_some().then(|| Exhibit {
+                        label: "stderr".into(),
+                        text: shim.stderr(),
+                    }));
+                Ok(shown)
             } else {
                 let shim = self.shared().await.map_err(setup)?;
                 exec::run(
@@ -298,7 +300,7 @@ fn compare(results: &mut [PortResult]) {
             let Ok(outcome) = &mut port.outcome else {
                 continue;
             };
-            let Ok(exhibits) = &outcome[case] else {
+            let Ok(Shown { exhibits, .. }) = &outcome[case] else {
                 continue;
             };
             match &first {
