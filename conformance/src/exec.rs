@@ -63,8 +63,10 @@ impl Failure {
     }
 }
 
-/// How long `seen` may take to become true once everything was closed: a peer notices a closed socket a moment later.
+/// How long `seen` may take to become true once everything was closed: a peer notices a closed socket a moment later. So long,
+/// too, the program's sinks may take to hear what a result did not wait for.
 const SETTLING: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Runs the steps, closes what they left open, and looks at what the peers saw.
 pub async fn run(
@@ -173,7 +175,11 @@ impl Run<'_> {
                     self.started.insert(name, Started { op, answer });
                     return Ok(());
                 }
-                self.answer(answer, step.within).await?
+                let outcome = self.answer(answer, step.within).await?;
+                match shim_op {
+                    "host.logs" | "host.metrics" => self.told(step, &args, outcome).await?,
+                    _ => outcome,
+                }
             }
         };
         let took = begin.elapsed().as_millis();
@@ -194,6 +200,22 @@ impl Run<'_> {
         }
         self.remember(step, place, outcome);
         Ok(())
+    }
+
+    /// What a program's sinks were told. No result waits for them, so they are looked at until it fits, as `seen` is.
+    async fn told(
+        &self,
+        step: &Step,
+        args: &Value,
+        mut outcome: Outcome,
+    ) -> Result<Outcome, String> {
+        let deadline = Instant::now() + SETTLING;
+        while judge(&outcome, self.expectation(step)?).is_err() && Instant::now() < deadline {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            let (_, answer) = self.shim.send(&step.op, args, Map::new()).await;
+            outcome = self.answer(answer, step.within).await?;
+        }
+        Ok(outcome)
     }
 
     /// The expectation of a step with its references replaced; default: any success.
@@ -365,29 +387,29 @@ impl Run<'_> {
             self.show_requests(&seen);
         }
         if let Some(wanted) = &self.case.logs {
-            let (_, answer) = self.shim.send("host.logs", &json!({}), Map::new()).await;
             let place = "logs";
-            let answer = self
-                .answer(answer, None)
-                .await
-                .map_err(|text| Failure::new(place, text))?;
-            let Outcome::Ok(Value::Array(records)) = answer else {
-                return Err(Failure::new(place, "host.logs gave no list"));
-            };
-            let loud = |record: &Value| matches!(record["level"].as_str(), Some("warn" | "error"));
-            let loud = Value::Array(records.into_iter().filter(loud).collect());
             let wanted = self
                 .scope
                 .fill(&Value::Array(wanted.clone()))
                 .map_err(|text| Failure::new(place, text))?;
-            judge(
-                &Outcome::Ok(loud.clone()),
-                Some(Expect {
-                    ok: Some(wanted),
+            let deadline = Instant::now() + SETTLING;
+            let loud = loop {
+                let loud = self
+                    .loud_records()
+                    .await
+                    .map_err(|text| Failure::new(place, text))?;
+                let expect = Expect {
+                    ok: Some(wanted.clone()),
                     ..Expect::default()
-                }),
-            )
-            .map_err(|text| Failure::new(place, text))?;
+                };
+                match judge(&Outcome::Ok(loud.clone()), Some(expect)) {
+                    Ok(()) => break loud,
+                    Err(text) if Instant::now() >= deadline => {
+                        return Err(Failure::new(place, text));
+                    }
+                    Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
+                }
+            };
             self.shown.exhibits.push(Exhibit {
                 label: place.into(),
                 text: canonical(&self.mask.value(&loud)),
@@ -422,9 +444,19 @@ impl Run<'_> {
             match wrong {
                 None => return Ok(seen),
                 Some(failure) if Instant::now() >= deadline => return Err(failure),
-                Some(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Some(_) => tokio::time::sleep(LOOK_AGAIN).await,
             }
         }
+    }
+
+    /// The records of level `warn` and `error`.
+    async fn loud_records(&self) -> Result<Value, String> {
+        let (_, answer) = self.shim.send("host.logs", &json!({}), Map::new()).await;
+        let Outcome::Ok(Value::Array(records)) = self.answer(answer, None).await? else {
+            return Err("host.logs gave no list".into());
+        };
+        let loud = |record: &Value| matches!(record["level"].as_str(), Some("warn" | "error"));
+        Ok(Value::Array(records.into_iter().filter(loud).collect()))
     }
 
     /// Every request a model endpoint got, byte for byte.

@@ -442,6 +442,28 @@ fn an_unexpected_warning_is_a_failure() {
 }
 
 #[test]
+fn what_a_sink_hears_late_is_waited_for() {
+    let suite = Suite::new(&[("alpha", "late")]);
+    let records =
+        json!([{"level": "info", "message": "hi"}, {"level": "warn", "message": "careful"}]);
+    suite.case(
+        "area/step",
+        json!([{"op": "host.logs", "args": {}, "expect": {"ok": records}}]),
+    );
+    suite.write(
+        "cases/area/whole.json",
+        &json!({"title": "t", "spec": "1", "covers": ["x"], "steps": [{"op": "version"}], "logs": [{"level": "warn", "message": "careful"}]}),
+    );
+    let said = suite.run(&["run"]);
+    assert_eq!(
+        said.text.lines().last(),
+        Some("2 passed, 0 failed"),
+        "{}",
+        said.text
+    );
+}
+
+#[test]
 fn a_malformed_case_stops_everything() {
     let suite = Suite::new(&[("alpha", "none")]).echo();
     suite.write(

@@ -22,6 +22,7 @@ fn main() {
         _ => say(&json!({"ready": {"language": language, "version": "0.1.0"}})),
     }
     let mut hanging = None;
+    let mut asked = false;
     for line in lines.by_ref() {
         let request: Value = serde_json::from_str(&line).unwrap_or_default();
         let step = &request["step"];
@@ -49,6 +50,9 @@ fn main() {
                     {"handler": 1, "kind": "tool.execute", "payload": {"x": 1}}
                 ]);
                 say(&json!({"step": step, "ok": calls}));
+            }
+            ("host.logs", "late") if !std::mem::replace(&mut asked, true) => {
+                say(&json!({"step": step, "ok": []}));
             }
             ("host.logs", _) => {
                 let records = json!([{"level": "info", "message": "hi"}, {"level": "warn", "message": "careful"}]);
