@@ -29,7 +29,7 @@ let package = Package(
         .executableTarget(name: "toolspan-shim", dependencies: ["Toolspan"]),
         .executableTarget(name: "toolspan-bench", dependencies: ["Toolspan"]),
         .executableTarget(name: "toolspan-program", dependencies: ["Toolspan"], path: "Tests/Program"),
-        .testTarget(name: "ToolspanTests", dependencies: ["Toolspan"]),
+        .testTarget(name: "ToolspanTests", dependencies: ["Toolspan", "ToolspanNative"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,5 +1,6 @@
 /// What the user says: text, or content parts. May be empty when there is a history.
 public protocol Prompt: Sendable {
+    /// Text, or a list of content parts, as JSON.
     var promptJSON: JSONValue { get throws }
 }
 
@@ -126,6 +127,11 @@ public final class Conversation: Sendable {
     /// Forgets what was said.
     public func reset() async throws {
         _ = try await handle.run("conversation.reset")
+    }
+
+    /// Lets the library forget it; what the store has stays. Again and again if you like.
+    public func close() async throws {
+        try await handle.close()
     }
 }
 

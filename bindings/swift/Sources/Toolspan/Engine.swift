@@ -4,13 +4,21 @@ public final class Engine: Sendable {
     let pump: Pump
 
     /// `log` receives log records, from `logLevel` on, else all; the library prints nothing. `workers` is the number of
-    /// threads of the library; the default is the number of cores, at most 4.
+    /// worker threads of the library, 1 to 64; the default is 1, and more pay off where runs at a time compute more than one core does.
     public init(log: LogSink? = nil, logLevel: LogLevel? = nil, workers: Int? = nil) throws {
         let level = logLevel ?? (log == nil ? nil : .debug)
+        pump = try Pump(Self.options(level: level, workers: workers), log: log)
+    }
+
+    init(_ pump: Pump) {
+        self.pump = pump
+    }
+
+    static func options(level: LogLevel? = nil, workers: Int? = nil) -> JSONObject {
         var options: JSONObject = ["hostCalls": .array(HostCallKind.allCases.map { .string($0.rawValue) })]
         options["log"] = level.map { .string($0.rawValue) }
         options["workers"] = workers.map { .number(JSONNumber($0)) }
-        pump = try Pump(options, log: log)
+        return options
     }
 
     private static let one = Result { try Engine() }
@@ -46,8 +54,9 @@ public final class Engine: Sendable {
         try pump.call("version")["version"]?.stringValue ?? ""
     }
 
-    /// Ends everything that is open, also what runs, which fails with `closed`. False when `timeoutMs` was not enough and the
-    /// end goes on behind. An engine that is dropped ends by itself, without anybody waiting.
+    /// Ends everything that is open, also what runs, which fails with `closed`, and waits for the sinks. False when `timeoutMs`
+    /// was not enough (a negative one is 0) and the end goes on behind; what the sinks were not told by then they never are. No
+    /// function of the program is entered any more afterwards. An engine that is dropped ends by itself, without anybody waiting.
     @discardableResult
     public func close(timeoutMs: Int = 5000) async -> Bool {
         await pump.close(timeoutMs: timeoutMs)

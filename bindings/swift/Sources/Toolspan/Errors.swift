@@ -6,11 +6,17 @@ extension ToolspanError: CustomStringConvertible, LocalizedError {
         "\(code.rawValue): \(path.map { "\($0): " } ?? "")\(message)"
     }
 
+    /// The same.
     public var errorDescription: String? { description }
 
     /// The caller's task was cancelled.
     static var cancelled: ToolspanError {
         ToolspanError(code: .cancelled, message: "the caller cancelled", retryable: false, cause: CancellationError())
+    }
+
+    /// The library is not the one this package was written for.
+    static func mismatch(_ message: String) -> ToolspanError {
+        ToolspanError(code: .abiMismatch, message: message, retryable: false)
     }
 
     /// The record in a text of the library.

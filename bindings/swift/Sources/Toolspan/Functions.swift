@@ -4,25 +4,31 @@ import Foundation
 public typealias BodyTransform = @Sendable (JSONObject) async throws -> JSONObject?
 /// May turn a failed request into a retry or an end; nil leaves the decision (SPEC 7.6).
 public typealias ErrorPolicy = @Sendable (RequestFailure) async throws -> ErrorDecision?
-/// Receives metric events (SPEC 10). What it is slow with, the run waits for.
+/// Receives metric events (SPEC 10). All sinks of an engine are called one after another; nothing waits for them, and what is
+/// told while they lag behind by 8192 is dropped.
 public typealias MetricSink = @Sendable (MetricEvent) -> Void
-/// Receives log records (SPEC 10), one after the other.
+/// Receives log records (SPEC 10), as a ``MetricSink`` does its events; a record says how many were dropped.
 public typealias LogSink = @Sendable (LogRecord) -> Void
-/// SPEC 7.4. What a hook throws ends the run, and is the cause of its error.
+/// Before a request; may replace parts of it, nil leaves it (SPEC 7.4). What a hook throws ends the run, and is the cause of its
+/// error.
 public typealias BeforeLLMHook = @Sendable (BeforeLLM) async throws -> RequestChange?
-/// SPEC 7.4.
+/// After an answer (SPEC 7.4).
 public typealias AfterLLMHook = @Sendable (AfterLLM) async throws -> Void
-/// SPEC 7.4.
+/// Before a call; may decide about it, nil lets it be (SPEC 7.4).
 public typealias BeforeToolHook = @Sendable (BeforeTool) async throws -> CallChange?
 /// May replace the result of a call (SPEC 7.4).
 public typealias AfterToolHook = @Sendable (AfterTool) async throws -> ToolResult?
 
 /// What `beforeLLM` may replace: the messages for good, tools and model for one turn.
 public struct RequestChange: Codable, Sendable {
+    /// Messages in the place of all there are, in the dialect of the client.
     public var messages: [JSONObject]?
+    /// Declarations of tools, in the dialect of the client.
     public var tools: [JSONObject]?
+    /// Name of the model.
     public var model: String?
 
+    /// What is nil stays as it is.
     public init(messages: [JSONObject]? = nil, tools: [JSONObject]? = nil, model: String? = nil) {
         self.messages = messages
         self.tools = tools
@@ -32,13 +38,18 @@ public struct RequestChange: Codable, Sendable {
 
 /// What `beforeTool` may decide: other arguments, or a result in the place of the call.
 public enum CallChange: Sendable {
+    /// Executes the call with these arguments.
     case args(JSONObject)
+    /// Is told to the model; the tool is not executed.
     case result(ToolResult)
 }
 
 /// What `onError` may decide.
 public enum ErrorDecision: String, Codable, Sendable {
-    case retry, fail
+    /// Sends the request again, as far as `retries` go.
+    case retry
+    /// Ends the run with the error.
+    case fail
 }
 
 /// Conversations of the program's own (SPEC 7.7).
@@ -51,9 +62,12 @@ public protocol ConversationStore: Sendable {
 
 /// Where conversations are kept: `"memory"`, `"file:DIR"`, or in a store of the program.
 public enum StoreOption: Sendable, ExpressibleByStringLiteral {
+    /// `memory`, or `file:DIR`.
     case named(String)
+    /// A store of the program.
     case custom(any ConversationStore)
 
+    /// A store of the library, by name.
     public init(stringLiteral name: String) {
         self = .named(name)
     }
@@ -61,13 +75,17 @@ public enum StoreOption: Sendable, ExpressibleByStringLiteral {
 
 /// An MCP configuration: the path of a file, or the document (SPEC 3.1).
 public enum MCPConfig: Sendable, ExpressibleByStringLiteral, ExpressibleByDictionaryLiteral {
+    /// The path of a file.
     case path(String)
+    /// The document, `{"mcpServers": {...}}`.
     case document(JSONObject)
 
+    /// The path of a file.
     public init(stringLiteral path: String) {
         self = .path(path)
     }
 
+    /// The document.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         var document = JSONObject()
         for (key, value) in elements { document[key] = value }
@@ -92,8 +110,6 @@ enum Function: Sendable {
 /// A function under its number. Whoever holds the box keeps it known.
 final class FunctionBox: Sendable {
     let function: Function
-    /// Bodies of answers that are being read, of an HTTP client.
-    let bodies = HTTPBodies()
 
     init(_ function: Function) {
         self.function = function
@@ -122,6 +138,13 @@ final class Functions: Sendable {
         let number = pump.know(box)
         boxes.with { $0[number] = box }
         return .number(JSONNumber(number))
+    }
+
+    /// Lets go of a function that the library did not take.
+    func forget(_ handler: JSONValue?) {
+        guard let number = handler?.unsigned else { return }
+        pump.forget(functions: [number])
+        boxes.with { _ = $0.removeValue(forKey: number) }
     }
 }
 

@@ -2,7 +2,7 @@ import Foundation
 import ToolspanNative
 
 /// The one thread that collects events. It runs no function of the program: calls go to the task of their operation, log
-/// records to a queue of their own.
+/// records and metric events to a queue of their own.
 final class Pump: Sendable {
     private struct WeakBox {
         weak var box: FunctionBox?
@@ -19,25 +19,35 @@ final class Pump: Sendable {
         }
     }
 
-    private let native: NativeEngine
+    private let native: any NativeEngineProtocol
     private let state = Locked(State())
-    private let log: LogSink?
-    private let queue = DispatchQueue(label: "toolspan.log")
+    private let sinks: Sinks
     private let drained = DispatchGroup()
 
-    init(_ options: JSONObject, log: LogSink?) throws {
+    convenience init(_ options: JSONObject, log: LogSink?) throws {
         guard abiVersion() == ABI.version, schemaHash() == ABI.schemaHash else {
-            throw ToolspanError(
-                code: .abiMismatch,
-                message: "the library has interface \(abiVersion()) (\(String(schemaHash(), radix: 16))), "
-                    + "this package was written for \(ABI.version) (\(String(ABI.schemaHash, radix: 16)))",
-                retryable: false)
+            throw ToolspanError.mismatch(
+                "the library has interface \(abiVersion()) (\(String(schemaHash(), radix: 16))), "
+                    + "this package was written for \(ABI.version) (\(String(ABI.schemaHash, radix: 16)))")
         }
-        native = try refusals { try NativeEngine(options: options.text) }
-        self.log = log
+        self.init(try refusals { try NativeEngine(options: options.text) }, log: log)
+    }
+
+    init(_ native: any NativeEngineProtocol, log: LogSink?) {
+        self.native = native
+        sinks = Sinks(log: log)
         drained.enter()
         let thread = Thread { [weak self, native, drained] in
-            while let text = native.poll(timeoutMs: .max, max: 0) { self?.deliver(text) }
+            var reason = ToolspanError(code: .closed, message: "the engine was closed", retryable: false)
+            do {
+                while let text = native.poll(timeoutMs: .max, max: 0) { try self?.deliver(text) }
+            } catch {
+                // Nothing the library says can be relied on any more.
+                native.abandon()
+                let message = "an event of the library could not be read: \(describe(error))"
+                reason = ToolspanError(code: .internal, message: message, retryable: false)
+            }
+            self?.fail(reason)
             drained.leave()
         }
         thread.name = "toolspan"
@@ -109,14 +119,17 @@ final class Pump: Sendable {
         }
     }
 
-    /// Blocks a thread of its own, not one of the tasks'. After it no event and no log record comes any more.
+    /// Blocks a thread of its own, not one of the tasks'. After it no event and no log record comes any more, whether the time
+    /// sufficed or not.
     func close(timeoutMs: Int) async -> Bool {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread { [native, drained, queue] in
-                let ended = native.close(timeoutMs: UInt64(max(0, timeoutMs)))
-                drained.wait()
-                queue.sync {}
-                continuation.resume(returning: ended)
+        let timeoutMs = max(0, timeoutMs)
+        return await withCheckedContinuation { continuation in
+            Thread.detachNewThread { [native, drained, sinks] in
+                let deadline = DispatchTime.now() + .milliseconds(timeoutMs)
+                let ended = native.close(timeoutMs: UInt64(timeoutMs))
+                let collected = drained.wait(timeout: deadline) == .success
+                let told = sinks.close(deadline)
+                continuation.resume(returning: ended && collected && told)
             }
         }
     }
@@ -128,14 +141,16 @@ final class Pump: Sendable {
 
     // On the thread of the pump.
 
-    private func deliver(_ text: String) {
-        guard let events = (try? JSONValue(parsing: text))?.arrayValue else { return }
-        for event in events { deliver(event) }
+    private func deliver(_ text: String) throws {
+        guard let events = try JSONValue(parsing: text).arrayValue else { throw Unreadable(description: "events are a list") }
+        for event in events { try deliver(event) }
     }
 
-    private func deliver(_ event: JSONValue) {
-        let number = event["op"]?.unsigned ?? 0
-        switch event["type"]?.stringValue {
+    private func deliver(_ event: JSONValue) throws {
+        guard let type = event["type"]?.stringValue, let number = event["op"]?.unsigned else {
+            throw Unreadable(description: "an event has a type and an operation")
+        }
+        switch type {
         case "host_call": hostCall(event, of: operation(number))
         case "host_call_cancelled":
             if let call = event["call"]?.unsigned { operation(number)?.deliver(.callCancelled(call)) }
@@ -149,14 +164,17 @@ final class Pump: Sendable {
         state.with { $0.operations[number] }
     }
 
-    /// Behind what was logged before, so that a caller who has a result has its log records too.
     private func end(_ number: UInt64, _ delivery: Operation.Delivery) {
-        guard let operation = state.with({ $0.operations.removeValue(forKey: number) }) else { return }
-        if log == nil {
-            operation.deliver(delivery)
-        } else {
-            queue.async { operation.deliver(delivery) }
+        state.with { $0.operations.removeValue(forKey: number) }?.deliver(delivery)
+    }
+
+    /// Ends what still waits when no event will come any more.
+    private func fail(_ error: ToolspanError) {
+        let left = state.with { state in
+            defer { state.operations = [:] }
+            return state.operations.values.map { $0 }
         }
+        for operation in left { operation.deliver(.failed(error)) }
     }
 
     private func hostCall(_ event: JSONValue, of operation: Operation?) {
@@ -166,7 +184,7 @@ final class Pump: Sendable {
         let handler = event["handler"]?.unsigned
         let box = handler.flatMap { handler in state.with { $0.functions[handler]?.box } }
         if call == 0 { return notice(NoticeKind(rawValue: kind), box, payload, operation) }
-        let hostCall = HostCall(number: call, kind: HostCallKind(rawValue: kind), function: box, payload: payload)
+        let hostCall = HostCall(number: call, kind: HostCallKind(rawValue: kind), box: box, payload: payload)
         if let operation {
             operation.deliver(.call(hostCall))
         } else {
@@ -177,18 +195,12 @@ final class Pump: Sendable {
     private func notice(_ kind: NoticeKind?, _ box: FunctionBox?, _ payload: JSONValue, _ operation: Operation?) {
         switch kind {
         case .log:
-            guard let log, let record = try? LogRecord(json: payload) else { return }
-            queue.async { log(record) }
+            if let record = try? LogRecord(json: payload) { sinks.put(log: record) }
         case .metric:
             guard case .metric(let sink)? = box?.function, let event = try? MetricEvent(json: payload) else { return }
-            if let operation {
-                operation.deliver(.metric(sink, event))
-            } else {
-                queue.async { sink(event) }
-            }
+            sinks.put { sink(event) }
         case .httpClose:
-            // Dropping a body may end a request of the program's own.
-            if let box, let stream = payload["stream"]?.intValue { queue.async { box.bodies.close(stream) } }
+            if let stream = payload["stream"]?.unsigned { operation?.bodies.close(stream) }
         case nil:
             break
         }
@@ -203,6 +215,11 @@ extension JSONValue {
     var unsigned: UInt64? {
         if case .number(let number) = self { number.integer(UInt64.self) } else { nil }
     }
+}
+
+/// Why a text of the library is none of ours.
+private struct Unreadable: Error, CustomStringConvertible {
+    let description: String
 }
 
 /// What the library refuses, as the error of this package.

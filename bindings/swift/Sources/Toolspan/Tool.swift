@@ -5,8 +5,11 @@
 /// What is thrown becomes an error result with its message; the original is the `cause` of that result. When nobody waits for
 /// the result any more, the task that runs the function is cancelled.
 public struct Tool: Sendable {
+    /// What the model calls it, unless the toolkit has to change that.
     public let name: String
+    /// What the model is told about it.
     public let description: String
+    /// What it does to the world.
     public let hints: Hints?
     let schema: Result<JSONObject, SchemaError>
     let run: @Sendable (JSONObject) async throws -> ToolOutput

@@ -47,7 +47,10 @@ public final class Toolkit: Sendable {
     public func register(_ tool: Tool) throws -> Bool {
         try tool.check(path: "tool")
         let json = tool.json(functions)
-        return try handle.call("toolkit.register", ["tool": .object(json)])["registered"]?.boolValue ?? false
+        var registered = false
+        defer { if !registered { functions.forget(json["handler"]) } }
+        registered = try handle.call("toolkit.register", ["tool": .object(json)])["registered"]?.boolValue ?? false
+        return registered
     }
 
     /// Executes one call outside a run. The arguments may have any shape of SPEC 4.4; an unknown name and a failing tool are

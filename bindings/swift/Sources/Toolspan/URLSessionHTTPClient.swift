@@ -10,6 +10,7 @@ public final class URLSessionHTTPClient: HTTPClient {
     private let session: URLSession
     private let requests: Requests
 
+    /// A session of its own, which keeps no cookies and no cache by default. It follows no redirect, whatever the configuration says.
     public init(configuration: URLSessionConfiguration = .ephemeral) {
         let requests = Requests()
         self.requests = requests
@@ -21,6 +22,7 @@ public final class URLSessionHTTPClient: HTTPClient {
         session.finishTasksAndInvalidate()
     }
 
+    /// Sends the request, without a time limit: the library has its own.
     public func send(_ request: HTTPRequest) async throws -> HTTPResponse {
         guard let url = URL(string: request.url) else { throw URLError(.badURL) }
         var native = URLRequest(url: url)

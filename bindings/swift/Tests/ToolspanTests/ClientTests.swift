@@ -44,6 +44,7 @@ private struct Far: Error, CustomStringConvertible {
     #expect(direct.isError && direct.cause is Far)
     let misfit = try await toolkit.execute("add", ["a": "one"])
     #expect(misfit.output == "Invalid arguments. a: expected Int, found a text")
+    #expect(try await toolkit.execute("add", ["b": 1]).output == "Invalid arguments. a: is missing")
     #expect(await engine.close())
 }
 
@@ -178,6 +179,9 @@ private actor Memory: ConversationStore {
     #expect(try await client.conversationStore().get(id: "x")?["messages"]?.arrayValue?.count == 4)
     try await conversation.reset()
     #expect(try await conversation.messages().isEmpty)
+    try await conversation.close()
+    try await conversation.close()
+    #expect(await failure { try await conversation.send("3?") }?.code == .closed)
     #expect(await engine.close())
 }
 
@@ -192,10 +196,10 @@ private actor Memory: ConversationStore {
     #expect(await engine.close())
 }
 
-@Test func logRecordsComeBeforeTheResult() async throws {
+@Test func logRecordsAreThereWhenTheEngineIsClosed() async throws {
     let records = Shared<[LogRecord]>([])
     let engine = try Engine(log: { record in records.with { $0.append(record) } })
-    _ = try await Toolkit(mcpConfig: ["mcpServers": ["gone": ["command": ["/nonexistent/program"]]]], engine: engine)
-    #expect(records.with { $0.filter { $0.level == .warn || $0.level == .error }.count } > 0)
+    _ = try await Toolkit(mcpConfig: gone, engine: engine)
     #expect(await engine.close())
+    #expect(records.with { $0.filter { $0.level == .warn || $0.level == .error }.count } == 1)
 }

@@ -3,11 +3,13 @@ import Testing
 
 @testable import Toolspan
 
+private let limit = TimeLimitTrait.timeLimit(.minutes(1))
+
 private let never = Tool("never") { () -> String in
     while true { try await Task.sleep(nanoseconds: 1_000_000_000_000) }
 }
 
-@Test func cancellingATaskCancelsItsCallAndTheTool() async throws {
+@Test(limit) func cancellingATaskCancelsItsCallAndTheTool() async throws {
     let engine = try Engine()
     let (entered, enter) = AsyncStream.makeStream(of: Void.self)
     let (left, leave) = AsyncStream.makeStream(of: Bool.self)
@@ -34,7 +36,7 @@ private let never = Tool("never") { () -> String in
     #expect(await engine.close())
 }
 
-@Test func aCallOfACancelledTaskNeverStarts() async throws {
+@Test(limit) func aCallOfACancelledTaskNeverStarts() async throws {
     let engine = try Engine()
     let count = Shared(0)
     let toolkit = try await Toolkit(tools: [Tool("count") { count.with { $0 += 1; return $0 } }], engine: engine)
@@ -48,7 +50,7 @@ private let never = Tool("never") { () -> String in
     #expect(await engine.close())
 }
 
-@Test func aToolThatIgnoresItsCancellationDelaysNobody() async throws {
+@Test(limit) func aToolThatIgnoresItsCancellationDelaysNobody() async throws {
     let engine = try Engine()
     let (entered, enter) = AsyncStream.makeStream(of: Void.self)
     let gate = Mailbox<Void>()
@@ -66,12 +68,12 @@ private let never = Tool("never") { () -> String in
     #expect(await engine.close())
 }
 
-@Test func closingAnEngineEndsWhatRuns() async throws {
+@Test(limit) func closingAnEngineEndsWhatRuns() async throws {
     let engine = try Engine()
     let toolkit = try await Toolkit(tools: [never], engine: engine)
     let codes = await withTaskGroup(of: ErrorCode?.self) { group in
         for _ in 0..<500 { group.addTask { await failure { try await toolkit.execute("never") }?.code } }
-        while (try? engine.counters().operations) ?? 0 < 500 { await Task.yield() }
+        #expect(await eventually { (try? engine.counters().operations) == 500 })
         #expect(await engine.close(timeoutMs: 3000))
         return await group.reduce(into: Set<ErrorCode?>()) { $0.insert($1) }
     }
@@ -84,7 +86,7 @@ private let never = Tool("never") { () -> String in
     #expect(await engine.close())
 }
 
-@Test func aToolkitIsClosedOnceByAll() async throws {
+@Test(limit) func aToolkitIsClosedOnceByAll() async throws {
     let engine = try Engine()
     let toolkit = try await Toolkit(tools: [never], engine: engine)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -96,7 +98,7 @@ private let never = Tool("never") { () -> String in
     #expect(await engine.close())
 }
 
-@Test func whatIsDroppedIsClosed() async throws {
+@Test(limit) func whatIsDroppedIsClosed() async throws {
     let engine = try Engine()
     let scenario = try await Scenario(["mcp": ["srv": ["transport": "stdio", "tools": [["name": "a"]]]]])
     func use() async throws {
@@ -108,11 +110,11 @@ private let never = Tool("never") { () -> String in
     }
     try await use()
     try await scenario.wait(["mcp": "srv", "processes": 0])
-    while try engine.counters().openToolkits + engine.counters().openClients > 0 { await Task.yield() }
+    #expect(try await eventually { try engine.counters().openToolkits + engine.counters().openClients == 0 })
     #expect(await engine.close())
 }
 
-@Test func anEngineThatIsDroppedEnds() async throws {
+@Test(limit) func anEngineThatIsDroppedEnds() async throws {
     weak var pump: Pump?
     func use() async throws {
         let engine = try Engine()
@@ -121,10 +123,10 @@ private let never = Tool("never") { () -> String in
     }
     try await use()
     // The thread of the pump may be about to let it go.
-    while pump != nil { await Task.yield() }
+    #expect(await eventually { pump == nil })
 }
 
-@Test func nothingStaysOfCallsThatWereCancelled() async throws {
+@Test(limit) func nothingStaysOfCallsThatWereCancelled() async throws {
     let engine = try Engine()
     let toolkit = try await Toolkit(tools: [never], engine: engine)
     for _ in 0..<1000 {
@@ -137,7 +139,7 @@ private let never = Tool("never") { () -> String in
     #expect(await engine.close())
 }
 
-@Test func enginesDoNotKnowEachOther() async throws {
+@Test(limit) func enginesDoNotKnowEachOther() async throws {
     let engines = try [Engine(), Engine()]
     let toolkit = try await Toolkit(engine: engines[0])
     #expect(try engines.map { try $0.counters().openToolkits } == [1, 0])

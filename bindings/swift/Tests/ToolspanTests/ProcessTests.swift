@@ -10,12 +10,12 @@ private struct End: Equatable {
     var code: Int32 = 0
 }
 
-/// Runs a program of `Tests/Program` to its end.
-private func run(_ arguments: String...) async throws -> End {
+/// Runs a program of `Tests` to its end.
+private func run(_ arguments: String..., program: String = "toolspan-program") async throws -> End {
     // Beside the bundle of the tests.
     let folder = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
     let process = Process()
-    process.executableURL = folder.appendingPathComponent("toolspan-program")
+    process.executableURL = folder.appendingPathComponent(program)
     process.arguments = arguments
     let (stdout, stderr) = (Pipe(), Pipe())
     process.standardOutput = stdout

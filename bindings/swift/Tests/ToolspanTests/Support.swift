@@ -91,6 +91,9 @@ struct Scenario {
     }
 }
 
+/// A configuration whose one server cannot be started, which is a log record.
+let gone: MCPConfig = ["mcpServers": ["gone": ["command": ["/nonexistent/program"]]]]
+
 /// An upstream that answers with this text.
 func says(_ text: String) -> JSONValue {
     ["llm": ["main": ["style": "openai", "replies": [["text": .string(text)]]]]]
@@ -124,3 +127,31 @@ func failure(_ body: () async throws -> Any) async -> ToolspanError? {
 
 /// A value that several tasks touch.
 typealias Shared = Locked
+
+/// Whether something comes to pass in time.
+func eventually(_ condition: () throws -> Bool) async rethrows -> Bool {
+    let limit = ContinuousClock.now + .seconds(20)
+    while try !condition() {
+        if ContinuousClock.now > limit { return false }
+        await Task.yield()
+    }
+    return true
+}
+
+/// Holds whoever enters until it is opened.
+final class Gate: Sendable {
+    private let state = Shared(false)
+    private let held = DispatchSemaphore(value: 0)
+
+    var entered: Bool { state.with { $0 } }
+
+    func enter() {
+        state.with { $0 = true }
+        held.wait()
+        held.signal()
+    }
+
+    func open() {
+        held.signal()
+    }
+}

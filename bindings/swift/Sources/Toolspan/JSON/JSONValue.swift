@@ -1,10 +1,16 @@
 /// A value as JSON has it. Unlike Foundation's, it keeps the order of keys and the text of numbers.
 public enum JSONValue: Hashable, Sendable {
+    /// `null`.
     case null
+    /// `true` or `false`.
     case bool(Bool)
+    /// A number, as it was written.
     case number(JSONNumber)
+    /// A text.
     case string(String)
+    /// A list.
     case array([JSONValue])
+    /// An object.
     case object(JSONObject)
 
     /// Reads a text. Throws `DecodingError.dataCorrupted`, which says where.
@@ -19,10 +25,12 @@ public enum JSONValue: Hashable, Sendable {
         return writer.result
     }
 
+    /// The truth value; nil when this is none.
     public var boolValue: Bool? {
         if case .bool(let value) = self { value } else { nil }
     }
 
+    /// The text; nil when this is none.
     public var stringValue: String? {
         if case .string(let value) = self { value } else { nil }
     }
@@ -32,18 +40,22 @@ public enum JSONValue: Hashable, Sendable {
         if case .number(let value) = self { value.integer() } else { nil }
     }
 
+    /// The number as far as 64 bits hold it; nil when this is none.
     public var doubleValue: Double? {
         if case .number(let value) = self { value.doubleValue } else { nil }
     }
 
+    /// The list; nil when this is none.
     public var arrayValue: [JSONValue]? {
         if case .array(let value) = self { value } else { nil }
     }
 
+    /// The object; nil when this is none.
     public var objectValue: JSONObject? {
         if case .object(let value) = self { value } else { nil }
     }
 
+    /// Whether this is `null`.
     public var isNull: Bool {
         self == .null
     }
@@ -62,12 +74,14 @@ public enum JSONValue: Hashable, Sendable {
 
 /// A number as it was written: 64-bit integers and long fractions keep their digits. Equal is what has the same text.
 public struct JSONNumber: Hashable, Sendable {
+    /// As it was written.
     public let text: String
 
     init(text: String) {
         self.text = text
     }
 
+    /// A whole number.
     public init(_ value: some BinaryInteger) {
         text = String(value)
     }
@@ -78,6 +92,7 @@ public struct JSONNumber: Hashable, Sendable {
         text = "\(value)"
     }
 
+    /// The value as far as 64 bits hold it.
     public var doubleValue: Double? {
         Double(text)
     }
@@ -94,9 +109,12 @@ public struct JSONObject: Sendable {
     public private(set) var keys: [String] = []
     private var values: [String: JSONValue] = [:]
 
+    /// An object without keys.
     public init() {}
 
+    /// The number of keys.
     public var count: Int { keys.count }
+    /// Whether it has no keys.
     public var isEmpty: Bool { keys.isEmpty }
 
     /// Nil when there is no such key. Setting nil removes it; a new key comes last.
