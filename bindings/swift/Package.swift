@@ -16,6 +16,9 @@ if framework == nil {
     }
 }
 
+// A program whose own code stands for a function of the library, which only a library that is loaded allows.
+let foreign: [Target] = framework == nil ? [.executableTarget(name: "toolspan-foreign", dependencies: ["Toolspan"], path: "Tests/Foreign")] : []
+
 let package = Package(
     name: "toolspan",
     platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
@@ -30,6 +33,6 @@ let package = Package(
         .executableTarget(name: "toolspan-bench", dependencies: ["Toolspan"]),
         .executableTarget(name: "toolspan-program", dependencies: ["Toolspan"], path: "Tests/Program"),
         .testTarget(name: "ToolspanTests", dependencies: ["Toolspan", "ToolspanNative"]),
-    ],
+    ] + foreign,
     swiftLanguageModes: [.v6]
 )

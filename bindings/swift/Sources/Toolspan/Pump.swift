@@ -25,6 +25,8 @@ final class Pump: Sendable {
     private let drained = DispatchGroup()
 
     convenience init(_ options: JSONObject, log: LogSink?) throws {
+        // Before any function that uniffi wrote is called: those end the process where the library is another.
+        if let mismatch = nativeMismatch { throw ToolspanError.mismatch("the library is another one: \(mismatch)") }
         guard abiVersion() == ABI.version, schemaHash() == ABI.schemaHash else {
             throw ToolspanError.mismatch(
                 "the library has interface \(abiVersion()) (\(String(schemaHash(), radix: 16))), "

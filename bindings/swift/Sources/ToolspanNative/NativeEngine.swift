@@ -968,3 +968,13 @@ public func uniffiEnsureToolspanUniffiInitialized() {
 }
 
 // swiftlint:enable all
+
+/// What is wrong with the library; nil when it is the one this file was written for. Ask before anything else of this file: all
+/// of it ends the process otherwise.
+public var nativeMismatch: String? {
+    switch initializationResult {
+    case .ok: nil
+    case .contractVersionMismatch: "it was built with another version of uniffi"
+    case .apiChecksumMismatch: "its functions are others"
+    }
+}

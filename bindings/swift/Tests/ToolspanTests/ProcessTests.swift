@@ -50,3 +50,8 @@ private func run(_ arguments: String..., program: String = "toolspan-program") a
 @Test func aProgramEndsWithItsLastLine() async throws {
     #expect(try await run("end") == End(stdout: "ends\n"))
 }
+
+@Test func anotherLibraryIsAnError() async throws {
+    let error = "abi_mismatch: the library is another one: its functions are others\n"
+    #expect(try await run(program: "toolspan-foreign") == End(stdout: error, code: 4))
+}
