@@ -7,7 +7,9 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolspan::{ConversationStore, ErrorCode, FileStore, Limit, Style, Transcript};
+use toolspan::{
+    Client, ConversationStore, ErrorCode, FileStore, Limit, Style, Toolkit, Transcript,
+};
 
 #[tokio::test]
 async fn ask_remembers_and_run_does_not() {
@@ -57,34 +59,82 @@ async fn calls_on_one_id_wait_for_each_other() {
     assert_eq!(two.messages.len(), 4);
 }
 
-#[tokio::test]
-async fn a_cancelled_ask_leaves_the_conversation_as_it_was() {
+/// A model that calls `slow`, which ends nothing but the token, and then says "ok".
+async fn calls_slow(token: &CancellationToken) -> (Scenario, Toolkit) {
     let llm = Scenario::llm(
         "openai",
-        json!([{"calls": [{"name": "slow", "args": {}}]}, {"text": "ok"}]),
+        json!([{"calls": [{"id": "c1", "name": "slow", "args": {}}]}, {"text": "ok"}]),
     )
     .await;
-    let client = llm.client(Style::OpenAi).build().unwrap();
-    let token = CancellationToken::new();
-    let cancel = token.clone();
+    let arrived = token.clone();
     let slow = tool("slow", move |_, _| {
-        cancel.cancel();
+        arrived.cancel();
         std::future::pending::<String>()
     });
-    let tools = toolkit([slow]).await;
-    let error = client
-        .ask("one")
-        .id("x")
-        .toolkit(&tools)
-        .cancel(token)
-        .await
-        .unwrap_err();
-    assert_eq!(error.code(), ErrorCode::Cancelled);
+    (llm, toolkit([slow]).await)
+}
+
+/// The next ask on that id has the interrupted call before it.
+async fn goes_on(llm: &Scenario, client: &Client) {
     client.ask("two").id("x").await.unwrap();
     assert_eq!(
         llm.messages(1).await,
-        json!([{"role": "user", "content": "two"}])
+        json!([
+            {"role": "user", "content": "one"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "slow", "arguments": "{}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "c1", "content": "Interrupted: the run ended before this call did. It may have had effects."},
+            {"role": "user", "content": "two"},
+        ])
     );
+}
+
+#[tokio::test]
+async fn a_cancelled_ask_keeps_the_turn_that_was_running() {
+    let token = CancellationToken::new();
+    let (llm, tools) = calls_slow(&token).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let ask = client.ask("one").id("x").toolkit(&tools).cancel(token);
+    assert_eq!(ask.await.unwrap_err().code(), ErrorCode::Cancelled);
+    goes_on(&llm, &client).await;
+}
+
+#[tokio::test]
+async fn an_ask_that_is_dropped_keeps_the_turn_that_was_running() {
+    let token = CancellationToken::new();
+    let (llm, tools) = calls_slow(&token).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let ask = client.ask("one").id("x").toolkit(&tools).into_future();
+    tokio::select! {
+        _ = ask => panic!("the tool never ends"),
+        () = token.cancelled() => {}
+    }
+    goes_on(&llm, &client).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_keeps_the_turn_that_was_running() {
+    let token = CancellationToken::new();
+    let (llm, tools) = calls_slow(&token).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let stream = client.stream("one").id("x").toolkit(&tools).start();
+    token.cancelled().await;
+    drop(stream);
+    goes_on(&llm, &client).await;
+}
+
+#[tokio::test]
+async fn a_stream_whose_events_are_dropped_keeps_the_turn_that_was_running() {
+    let token = CancellationToken::new();
+    let (llm, tools) = calls_slow(&token).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let (run, events) = client.stream("one").id("x").toolkit(&tools).split();
+    let run = tokio::spawn(run);
+    token.cancelled().await;
+    drop(events);
+    assert_eq!(run.await.unwrap().unwrap_err().code(), ErrorCode::Cancelled);
+    goes_on(&llm, &client).await;
 }
 
 #[tokio::test]

@@ -353,6 +353,36 @@ def test_metrics_are_handed_over_before_the_run_ends(peers: Any) -> None:
     asyncio.run(main())
 
 
+def test_a_cancel_does_not_interrupt_the_store_that_is_saving(peers: Any) -> None:
+    """The engine waits for what is being saved; the task that saves it must not be cancelled with the rest."""
+    scene = peers(llm=[{"text": "1"}])
+    kept: dict[str, Any] = {}
+
+    class Store:
+        async def get(self, id: str) -> Any:
+            return None
+
+        async def save(self, id: str, transcript: Any) -> None:
+            saving.set()
+            await go_on.wait()
+            kept[id] = transcript
+
+    saving, go_on = asyncio.Event(), asyncio.Event()
+
+    async def main() -> None:
+        client = create_client(**scene.client_options(), store=Store())
+        ask = asyncio.create_task(client.ask("hi", id="x"))
+        await saving.wait()
+        ask.cancel()
+        asyncio.get_running_loop().call_soon(go_on.set)
+        with pytest.raises(asyncio.CancelledError):
+            await ask
+        assert len(kept["x"]["messages"]) == 2
+        await client.close()
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("kind", ["sync", "async"])
 def test_a_store_of_the_program_is_asked(peers: Any, kind: str) -> None:
     scene = peers(llm=[{"text": "one"}, {"text": "two"}])

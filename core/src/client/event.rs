@@ -75,6 +75,14 @@ impl Emitter {
         self.0.is_some()
     }
 
+    /// Waits until the reader leaves.
+    pub(crate) async fn left(&self) {
+        match &self.0 {
+            None => std::future::pending().await,
+            Some(reader) => reader.closed().await,
+        }
+    }
+
     /// Hands an event over and waits for room. A reader that left cancels the run.
     pub(crate) async fn emit(&self, event: impl FnOnce() -> Event) -> Result<()> {
         match &self.0 {

@@ -120,7 +120,8 @@ macro_rules! run_options {
                 self
             }
 
-            /// Cancels the run: it ends with `cancelled`, its requests are dropped and its tools are told to stop.
+            /// Cancels the run: it ends with `cancelled`, its requests are dropped and its tools are told to stop. Finished
+            /// turns of a conversation are saved first (SPEC 7.7).
             pub fn cancel(mut self, token: CancellationToken) -> Self {
                 self.0.cancel = token;
                 self
@@ -129,7 +130,8 @@ macro_rules! run_options {
     };
 }
 
-/// A run that is about to start: await it. Dropping the future ends the run and everything it started.
+/// A run that is about to start: await it. Dropping the future ends the run and everything it started; finished turns of a
+/// conversation are then saved in the background, and the next run on its id waits for that.
 #[must_use = "await the run"]
 pub struct Run(Plan);
 

@@ -1,7 +1,10 @@
 //! One run from its first line to its last: load, loop, save (SPEC 7.3, 7.6, 7.7).
 
+use futures_util::FutureExt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -17,12 +20,15 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::log::LogLevel;
 use crate::metrics::MetricEvent;
-use crate::store::Transcript;
+use crate::store::{IdGuard, Transcript};
 use crate::style::Style;
 use crate::toolkit::Toolkit;
 
 /// How long a store may take to save when the time of the run is up, or nearly: the turns that are done had effects.
 const SAVE_GRACE: Duration = Duration::from_secs(2);
+
+/// The same for a run that somebody ended, and who waits for that.
+const CANCELLED_SAVE_GRACE: Duration = Duration::from_secs(1);
 
 /// Runs a plan and tells the metric sink how it ended.
 pub(super) async fn run(plan: Plan, emitter: Emitter) -> Result<RunResult> {
@@ -74,19 +80,15 @@ async fn run_plan(plan: Plan, emitter: &Emitter, progress: &mut Progress) -> Res
     check(&plan)?;
     let client = plan.client.clone();
     let options = &client.options;
-    // The tools' tokens end with the run: also when the deadline drops it, also when its future is dropped.
+    // The tools' tokens end with the turns: also when the deadline drops them, also when their future is dropped.
     let cancel = plan.cancel.child_token();
-    let _ended = cancel.clone().drop_guard();
-    let limits = Limits::new(&plan, options.timeout);
+    let tools = cancel.clone().drop_guard();
+    let limits = Limits::new(&plan, emitter, options.timeout);
 
     let loaded = limits.hold(load(&client, &plan)).await?.transpose()?;
     // Without it time was up while another run had the conversation.
     let in_time = loaded.is_some();
-    let Loaded {
-        before,
-        messages: history,
-        lock: _lock,
-    } = loaded.unwrap_or_default();
+    let (memory, history) = loaded.unwrap_or_default();
     let model = plan.model.as_ref().unwrap_or(&options.model);
     let messages = opening(options.style, &plan, history)?;
     if in_time && messages.is_empty() {
@@ -96,6 +98,7 @@ async fn run_plan(plan: Plan, emitter: &Emitter, progress: &mut Progress) -> Res
         ));
     }
     let mut state = State::new(options.style, messages, model.clone());
+    let unsaved = Unsaved::new(memory, &mut state);
 
     let cx = Cx {
         inner: &client,
@@ -107,30 +110,28 @@ async fn run_plan(plan: Plan, emitter: &Emitter, progress: &mut Progress) -> Res
         max_turns: plan.max_turns.unwrap_or(options.max_turns),
     };
     let ended = match in_time {
-        true => limits.hold(turns::turns(&cx, &mut state)).await,
+        true => limits.hold(turns::turns(&cx, unsaved.state)).await,
         false => Ok(None),
     };
+    drop(tools);
+    let memory = unsaved.take();
     let sealed = state.close_turn(Unanswered::Interrupted);
     progress.read(&state);
     sealed?;
-    // Somebody who cancels wants the conversation as it was, so nothing is saved.
-    let ended = ended?.unwrap_or(Ok(End::Limit(Limit::Timeout)));
+    let mut ended = ended.and_then(|ended| ended.unwrap_or(Ok(End::Limit(Limit::Timeout))));
 
-    // Finished turns had effects that the model must know of, also when the next one failed. A run that got no answer at
-    // all leaves nothing.
-    if let Some(id) = &plan.conversation
+    if let Some(memory) = memory
         && state.turns > 0
     {
-        let save = save(&client, id, before, &state.messages);
-        match (&ended, limits.save(save).await?) {
+        let saved = limits.save(memory.save(state.messages.clone())).await;
+        // Whoever ends the run while it is being saved is told that, whatever became of it.
+        if let Some(error) = limits.ended().now_or_never() {
+            ended = Err(error);
+        }
+        match (&ended, saved) {
             (_, Ok(())) => {}
             (Ok(_), Err(lost)) => return Err(lost),
-            (Err(_), Err(lost)) => options.logger.log(
-                LogLevel::Error,
-                "client",
-                || format!("the unfinished conversation could not be saved: {lost}"),
-                [("conversation", id.as_str().into())],
-            ),
+            (Err(_), Err(lost)) => client.lost(plan.conversation.as_deref(), &lost),
         }
     }
     Ok(state.into_result(ended?, plan.conversation))
@@ -163,16 +164,18 @@ struct Limits<'a> {
     cancel: &'a CancellationToken,
     closed: &'a CancellationToken,
     toolkit: Option<&'a Toolkit>,
+    reader: &'a Emitter,
     deadline: Option<Instant>,
 }
 
 impl<'a> Limits<'a> {
-    fn new(plan: &'a Plan, timeout: Option<Duration>) -> Self {
+    fn new(plan: &'a Plan, reader: &'a Emitter, timeout: Option<Duration>) -> Self {
         let timeout = plan.timeout.or(timeout);
         Limits {
             cancel: &plan.cancel,
             closed: &plan.client.closed,
             toolkit: plan.toolkit.as_ref(),
+            reader,
             // A timeout beyond the end of the clock is none.
             deadline: timeout.and_then(|t| Instant::now().checked_add(t)),
         }
@@ -180,38 +183,28 @@ impl<'a> Limits<'a> {
 
     /// Waits for the future; `None` when the deadline came first.
     async fn hold<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
-        self.until(self.deadline, work).await
-    }
-
-    /// Waits for the store. One that hangs is `timeout`, [`SAVE_GRACE`] behind the deadline at the latest.
-    async fn save(&self, work: impl Future<Output = Result<()>>) -> Result<Result<()>> {
-        let grace = later(Instant::now(), SAVE_GRACE);
-        let deadline = self.deadline.map(|deadline| deadline.max(grace));
-        let saved = self.until(deadline, work).await?;
-        Ok(saved.unwrap_or_else(|| {
-            Err(Error::new(
-                ErrorCode::Timeout,
-                "the store did not save the conversation in time",
-            ))
-        }))
-    }
-
-    async fn until<T>(
-        &self,
-        deadline: Option<Instant>,
-        work: impl Future<Output = T>,
-    ) -> Result<Option<T>> {
-        let deadline = async {
-            match deadline {
-                Some(deadline) => tokio::time::sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             error = self.ended() => Err(error),
             done = work => Ok(Some(done)),
-            () = deadline => Ok(None),
+            () = until(self.deadline) => Ok(None),
+        }
+    }
+
+    /// Waits for the store. One that hangs is `timeout`, [`SAVE_GRACE`] behind the deadline or [`CANCELLED_SAVE_GRACE`]
+    /// behind the end of the run at the latest.
+    async fn save(&self, work: impl Future<Output = Result<()>>) -> Result<()> {
+        let grace = later(Instant::now(), SAVE_GRACE);
+        let deadline = self.deadline.map(|deadline| deadline.max(grace));
+        let cancelled = async {
+            self.ended().await;
+            tokio::time::sleep(CANCELLED_SAVE_GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            saved = work => saved,
+            () = cancelled => Err(not_saved_in_time()),
+            () = until(deadline) => Err(not_saved_in_time()),
         }
     }
 
@@ -228,25 +221,49 @@ impl<'a> Limits<'a> {
             () = self.cancel.cancelled() => Error::cancelled(),
             () = self.closed.cancelled() => Error::new(ErrorCode::Closed, "the client is closed"),
             () = toolkit_closed => crate::toolkit::closed(),
+            () = self.reader.left() => Error::cancelled(),
         }
     }
 }
 
-/// What a run starts from.
-#[derive(Default)]
-struct Loaded {
-    /// What the store gave; saving goes back through it.
-    before: Option<Transcript>,
-    messages: Vec<Json>,
-    lock: Option<crate::store::IdGuard>,
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
 }
 
-async fn load(client: &Inner, plan: &Plan) -> Result<Loaded> {
+fn not_saved_in_time() -> Error {
+    Error::new(
+        ErrorCode::Timeout,
+        "the store did not save the conversation in time",
+    )
+}
+
+/// A conversation that is being continued. Nobody else has it meanwhile.
+struct Memory {
+    client: Arc<Inner>,
+    id: String,
+    /// What the store gave; saving goes back through it.
+    before: Option<Transcript>,
+    _lock: IdGuard,
+}
+
+impl Memory {
+    async fn save(self, messages: Vec<Json>) -> Result<()> {
+        let options = &self.client.options;
+        let transcript = match self.before {
+            Some(before) => before.replaced(options.style, messages),
+            None => Transcript::first(options.style, messages),
+        };
+        options.store.save(&self.id, transcript).await
+    }
+}
+
+/// The conversation and the history a run starts from.
+async fn load(client: &Arc<Inner>, plan: &Plan) -> Result<(Option<Memory>, Vec<Json>)> {
     let Some(id) = &plan.conversation else {
-        return Ok(Loaded {
-            messages: plan.history.clone(),
-            ..Loaded::default()
-        });
+        return Ok((None, plan.history.clone()));
     };
     let lock = client.locks.lock(id).await;
     let before = client.options.store.get(id).await?;
@@ -254,11 +271,67 @@ async fn load(client: &Inner, plan: &Plan) -> Result<Loaded> {
         None => Vec::new(),
         Some(stored) => in_style(stored, client.options.style)?,
     };
-    Ok(Loaded {
+    let memory = Memory {
+        client: client.clone(),
+        id: id.clone(),
         before,
-        messages,
-        lock: Some(lock),
-    })
+        _lock: lock,
+    };
+    Ok((Some(memory), messages))
+}
+
+/// The turns of a run while they are not saved. Finished turns had effects that the model must know of, so also a run
+/// whose future is dropped saves them: in the background, where there is a runtime for that.
+struct Unsaved<'a> {
+    memory: Option<Memory>,
+    state: &'a mut State,
+    runtime: Option<Handle>,
+}
+
+impl<'a> Unsaved<'a> {
+    fn new(memory: Option<Memory>, state: &'a mut State) -> Self {
+        Unsaved {
+            memory,
+            state,
+            runtime: Handle::try_current().ok(),
+        }
+    }
+
+    /// Leaves the saving to the caller.
+    fn take(mut self) -> Option<Memory> {
+        self.memory.take()
+    }
+}
+
+impl Drop for Unsaved<'_> {
+    fn drop(&mut self) {
+        let (Some(memory), Some(runtime)) = (self.memory.take(), &self.runtime) else {
+            return;
+        };
+        if self.state.turns == 0 || self.state.close_turn(Unanswered::Interrupted).is_err() {
+            return;
+        }
+        let (client, id) = (memory.client.clone(), memory.id.clone());
+        let save = memory.save(std::mem::take(&mut self.state.messages));
+        runtime.spawn(async move {
+            let saved = tokio::time::timeout(SAVE_GRACE, save).await;
+            if let Err(lost) = saved.unwrap_or_else(|_| Err(not_saved_in_time())) {
+                client.lost(Some(&id), &lost);
+            }
+        });
+    }
+}
+
+impl Inner {
+    /// Says what nobody is left to be told as an error.
+    fn lost(&self, conversation: Option<&str>, why: &Error) {
+        self.options.logger.log(
+            LogLevel::Error,
+            "client",
+            || format!("the unfinished conversation could not be saved: {why}"),
+            [("conversation", conversation.into())],
+        );
+    }
 }
 
 /// The messages of a stored conversation in the dialect of the client.
@@ -267,21 +340,6 @@ pub(super) fn in_style(stored: &Transcript, style: Style) -> Result<Vec<Json>> {
         Some(other) if other != style => wire::translate(&stored.messages, style),
         _ => Ok(stored.messages.clone()),
     }
-}
-
-async fn save(
-    client: &Inner,
-    id: &str,
-    before: Option<Transcript>,
-    messages: &[Json],
-) -> Result<()> {
-    let style = client.options.style;
-    let messages = messages.to_vec();
-    let transcript = match before {
-        Some(before) => before.replaced(style, messages),
-        None => Transcript::first(style, messages),
-    };
-    client.options.store.save(id, transcript).await
 }
 
 /// History and prompt. The system prompt belongs to the client and is added on the wire.
@@ -299,7 +357,7 @@ mod tests {
     use crate::http::{HttpRequest, HttpResponse, HttpTransport};
     use crate::store::ConversationStore;
     use futures_util::{StreamExt, stream};
-    use std::sync::Arc;
+    use std::future::IntoFuture;
 
     struct Yes;
 
@@ -353,6 +411,21 @@ mod tests {
             "timeout: the store did not save the conversation in time"
         );
         assert_eq!(begun.elapsed().as_secs(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_cancels_waits_a_second_for_the_store_at_most() {
+        let client = client(Duration::ZERO, HOUR).build().unwrap();
+        let cancel = CancellationToken::new();
+        let ask = client.ask("hi").id("x").cancel(cancel.clone());
+        let ask = tokio::spawn(ask.into_future());
+        // Everything but the saving takes no time.
+        tokio::time::sleep(SECOND).await;
+        cancel.cancel();
+        let begun = Instant::now();
+        let error = ask.await.unwrap().unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Cancelled);
+        assert_eq!(begun.elapsed(), CANCELLED_SAVE_GRACE);
     }
 
     #[tokio::test(start_paused = true)]

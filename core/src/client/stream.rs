@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::JoinHandle;
 
 use super::event::{Emitter, Event};
 use super::result::RunResult;
@@ -15,12 +15,13 @@ use crate::error::{Error, ErrorCode, Result};
 /// Events that may wait for their reader. A full channel stops the reading of the socket.
 const CAPACITY: usize = 64;
 
-/// The events of a run, `done` last. An error is the last item. Dropping the stream ends the run: the socket is closed, tools
-/// are told to stop, nothing is saved.
+/// The events of a run, `done` last. An error is the last item. Dropping the stream ends the run like a cancel: the socket is
+/// closed, tools are told to stop, finished turns of a conversation are saved (SPEC 7.7).
 #[must_use = "a stream does nothing for anybody who does not read it"]
 pub struct EventStream {
     events: mpsc::Receiver<Result<Event>>,
-    run: Option<AbortOnDropHandle<()>>,
+    /// Let go when the stream is dropped: the run sees that its reader has left, and ends by itself.
+    run: Option<JoinHandle<()>>,
 }
 
 impl EventStream {
@@ -48,7 +49,7 @@ impl EventStream {
         });
         EventStream {
             events,
-            run: Some(AbortOnDropHandle::new(task)),
+            run: Some(task),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The table of operations. Names, arguments, results and the work behind them stand side by side and nowhere else.
 
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 use crate::event;
 use crate::operation::Operation;
@@ -21,6 +22,15 @@ pub(crate) struct Context {
     pub(crate) operation: Option<Arc<Operation>>,
     /// Where the events of `client.stream` go.
     pub(crate) stream: Option<StreamGuard>,
+}
+
+impl Context {
+    /// The token of the operation for work that ends by itself when it is cancelled.
+    pub(crate) fn stop(&self) -> CancellationToken {
+        self.operation
+            .as_ref()
+            .map_or_else(CancellationToken::new, |operation| operation.linger())
+    }
 }
 
 macro_rules! operations {

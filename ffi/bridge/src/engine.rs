@@ -4,6 +4,7 @@ use futures_util::FutureExt;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -13,8 +14,7 @@ use crate::dispatch::{self, Context, Op};
 use crate::event::{self, Outcome};
 use crate::fork::Birthplace;
 use crate::host::{self, Kinds};
-use crate::operation::{self, Completer, Operation};
-
+use crate::operation::{self, Completer, LINGER, Operation};
 use crate::request::Request;
 use crate::shared::Shared;
 use toolspan::{Error, ErrorCode, LogLevel};
@@ -191,7 +191,8 @@ impl Engine {
     }
 
     /// Asks a running operation to stop: its work is dropped, its open host calls are cancelled, and it ends with
-    /// `cancelled` unless it ended otherwise first. Idempotent. An id that is not running, be it not yet or no longer,
+    /// `cancelled` unless it ended otherwise first. A run that has something to save may ask the host's store before that
+    /// (SPEC 7.7). Idempotent. An id that is not running, be it not yet or no longer,
     /// is ignored; a host that gives up before it submits simply does not submit.
     pub fn cancel(&self, op_id: u64) {
         if !self.0.birthplace.forked() {
@@ -234,10 +235,21 @@ where
     let operation = completer.operation.clone();
     // The work is dropped before the terminal event is queued, so that nothing of it comes after.
     let outcome = operation::on_behalf_of(operation.id, async {
+        let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
         tokio::select! {
             biased;
-            () = operation.stop.cancelled() => Outcome::Cancelled,
-            result = AssertUnwindSafe(work).catch_unwind() => match result {
+            () = operation.stop.cancelled() => {
+                if operation.lingers() {
+                    // However it ends now, it was cancelled.
+                    let _ = tokio::time::timeout(LINGER, work).await;
+                }
+                Outcome::Cancelled
+            }
+            result = &mut work => match result {
+                // Work that ends by itself may see the cancel first.
+                Ok(Err(error)) if error.code() == ErrorCode::Cancelled && operation.stop.is_cancelled() => {
+                    Outcome::Cancelled
+                }
                 Ok(result) => result.map_or_else(Outcome::Failed, Outcome::Done),
                 Err(_) => Outcome::Failed(operation::panicked()),
             },

@@ -177,6 +177,7 @@ impl Reply {
 
 struct Waiting {
     op: u64,
+    kind: HostCallKind,
     answer: oneshot::Sender<Result<Reply, Error>>,
 }
 
@@ -220,8 +221,8 @@ impl Host {
         payload: &P,
     ) -> Result<R, Error> {
         let payload = event::json(payload)?;
-        let Some((call, answer)) = self.register(op) else {
-            return std::future::pending().await;
+        let Some((call, answer)) = self.register(op, kind) else {
+            return gone(kind).await;
         };
         let pending = Pending {
             host: self,
@@ -313,7 +314,11 @@ impl Host {
         let mut cancelled = Vec::with_capacity(waiting.len());
         for (call, waiting) in waiting {
             cancelled.push((call, waiting.op));
-            calls.orphans.push(waiting.answer);
+            match waiting.kind {
+                // The sender is dropped, which is an answer.
+                HostCallKind::StoreSave => {}
+                _ => calls.orphans.push(waiting.answer),
+            }
         }
         drop(calls);
         for (call, op) in cancelled {
@@ -322,7 +327,11 @@ impl Host {
     }
 
     /// A number and the place where its answer will be; neither once the host is gone.
-    fn register(&self, op: u64) -> Option<(u64, oneshot::Receiver<Result<Reply, Error>>)> {
+    fn register(
+        &self,
+        op: u64,
+        kind: HostCallKind,
+    ) -> Option<(u64, oneshot::Receiver<Result<Reply, Error>>)> {
         let (answer, receiver) = oneshot::channel();
         let mut calls = self.lock();
         if calls.closed {
@@ -330,7 +339,7 @@ impl Host {
         }
         calls.last += 1;
         let call = calls.last;
-        calls.waiting.insert(call, Waiting { op, answer });
+        calls.waiting.insert(call, Waiting { op, kind, answer });
         Some((call, receiver))
     }
 
@@ -354,6 +363,15 @@ impl Drop for Pending<'_> {
                 .queue
                 .push(event::host_call_cancelled(self.call, self.op));
         }
+    }
+}
+
+/// A call that comes after the close. It waits for its operation to be stopped, as those that waited before do; but a run
+/// that was stopped and wants to save must not wait for a host that is gone.
+async fn gone<R>(kind: HostCallKind) -> Result<R, Error> {
+    match kind {
+        HostCallKind::StoreSave => Err(closed()),
+        _ => std::future::pending().await,
     }
 }
 

@@ -3,12 +3,17 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{self, Outcome};
 use crate::host;
 use crate::queue::Queue;
 use toolspan::{Error, ErrorCode, aside};
+
+/// How long the work of a cancelled operation may take to end by itself: a little more than a run takes to save what it has
+/// done (SPEC 7.7).
+pub(crate) const LINGER: Duration = Duration::from_millis(1500);
 
 tokio::task_local! {
     /// The operation on whose behalf the current task works; host calls carry it.
@@ -32,8 +37,23 @@ pub(crate) struct Operation {
     pub(crate) stop: CancellationToken,
     /// Cancelled after the terminal event was queued.
     pub(crate) ended: CancellationToken,
+    /// Whether the work ends by itself, and soon, once `stop` is cancelled, instead of being dropped.
+    lingers: AtomicBool,
     /// Whether somebody has taken on to post the terminal event: the operation, or the closing engine.
     claimed: AtomicBool,
+}
+
+impl Operation {
+    /// The token that tells the operation's work to end. Whoever takes it ends the work by it, within [`LINGER`]; other
+    /// work is dropped when the operation is cancelled.
+    pub(crate) fn linger(&self) -> CancellationToken {
+        self.lingers.store(true, Ordering::Relaxed);
+        self.stop.clone()
+    }
+
+    pub(crate) fn lingers(&self) -> bool {
+        self.lingers.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Default)]
@@ -77,6 +97,7 @@ impl Operations {
             id,
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
+            lingers: AtomicBool::new(false),
             claimed: AtomicBool::new(false),
         });
         running.operations.insert(id, operation.clone());

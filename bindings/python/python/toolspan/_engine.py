@@ -128,8 +128,11 @@ class Engine:
 
     def _abandon(self, operation: Operation) -> None:
         self.cancel(operation)
-        while operation.calls:
-            operation.calls.popitem()[1].cancel()
+        for number, call in list(operation.calls.items()):
+            # What is being saved still may be; the engine says when it waits no longer.
+            if call.kind != "store.save":
+                operation.calls.pop(number, None)
+                call.cancel()
 
     def cancel(self, operation: Operation) -> None:
         """Cancels the operation unless it has ended."""

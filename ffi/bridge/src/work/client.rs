@@ -114,7 +114,7 @@ macro_rules! with_options {
     ($context:expr, $start:ident, $args:expr) => {{
         let args = $args;
         let client = $context.shared.clients.get(args.client)?;
-        let mut run = client.$start(args.prompt);
+        let mut run = client.$start(args.prompt).cancel($context.stop());
         if let Some(number) = args.toolkit {
             run = run.toolkit(&$context.shared.toolkits.get(number)?);
         }
@@ -169,10 +169,16 @@ pub(crate) async fn stream(context: Context, args: Run) -> Result<RunResult, Err
         .stream
         .as_ref()
         .ok_or_else(|| Error::new(ErrorCode::Internal, "a stream was not made room for"))?;
+    let stop = context.stop();
     let (run, events) = with_options!(context, stream, args).split();
     stream.start(events);
     let result = run.await;
-    stream.read_to_end().await;
+    // Whoever cancelled it does not read on.
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => {}
+        () = stream.read_to_end() => {}
+    }
     result
 }
 

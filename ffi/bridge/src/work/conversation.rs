@@ -34,7 +34,7 @@ pub(crate) fn close(context: &Context, args: ConversationNumber) -> Result<Empty
 
 pub(crate) async fn send(context: Context, args: ConversationSend) -> Result<RunResult, Error> {
     let conversation = context.shared.conversations.get(args.conversation)?;
-    conversation.send(args.prompt).await
+    conversation.send(args.prompt).cancel(context.stop()).await
 }
 
 pub(crate) async fn messages(

@@ -3,6 +3,7 @@
 mod calls;
 mod endings;
 mod host;
+mod memory;
 mod runs;
 mod texts;
 mod threads;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const HTTP: u64 = 50;
 
-fn client(host: &mut Host, more: Value) -> u64 {
+pub fn client(host: &mut Host, more: Value) -> u64 {
     let mut options = json!({"baseUrl": "http://model.test/v1", "style": "openai", "model": "m",
         "apiKey": "k", "httpClient": {"handler": HTTP}, "retryBaseMs": 0});
     for (key, value) in more.as_object().expect("an object") {
@@ -20,7 +20,7 @@ fn client(host: &mut Host, more: Value) -> u64 {
 }
 
 /// The next host call, which must be of that kind; gives its number and payload.
-fn expect(host: &mut Host, kind: &str) -> (u64, Value) {
+pub fn expect(host: &mut Host, kind: &str) -> (u64, Value) {
     let event = host.next();
     assert_eq!(event["kind"], kind, "{event}");
     (
@@ -29,7 +29,7 @@ fn expect(host: &mut Host, kind: &str) -> (u64, Value) {
     )
 }
 
-fn ok(host: &Host, call: u64, value: Value) {
+pub fn ok(host: &Host, call: u64, value: Value) {
     assert_eq!(
         host.engine.respond(call, &json!({"ok": value}).to_string()),
         Ok(())
@@ -46,11 +46,11 @@ fn answer(message: &Value) -> Value {
     json!({"status": 200, "headers": [["Content-Type", "application/json"]], "body": body.to_string()})
 }
 
-fn says(text: &str) -> Value {
+pub fn says(text: &str) -> Value {
     answer(&json!({"role": "assistant", "content": text}))
 }
 
-fn calls_echo() -> Value {
+pub fn calls_echo() -> Value {
     answer(
         &json!({"role": "assistant", "content": null, "tool_calls": [
         {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": "{\"x\":1}"}}]}),
