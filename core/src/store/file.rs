@@ -2,14 +2,21 @@
 
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use super::transcript::State;
 use super::{ConversationStore, Revision, Transcript, check_id};
 use crate::error::{Error, ErrorCode, Result};
+
+/// How long a save waits while another process saves in the same directory.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// How often it looks.
+const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// Largest file that is read, in bytes.
 pub const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
@@ -18,13 +25,15 @@ pub const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
 ///
 /// A file is replaced as a whole (written beside it, flushed to the disk, renamed), so a reader and a crash see the old
 /// state or the new one. Several processes may share a directory: a save that would undo somebody else's fails with
-/// `store_conflict`, provided the file system has locks. On a file system that ignores case, ids that differ only in case
+/// `store_conflict`, provided the file system has locks, and one that waits longer than 5 s for others to save fails with
+/// `timeout`. On a file system that ignores case, ids that differ only in case
 /// are the same conversation.
 #[derive(Debug)]
 pub struct FileStore {
     dir: PathBuf,
     /// Tells this process's temporary files apart.
     next: AtomicU64,
+    lock_wait: Duration,
 }
 
 impl FileStore {
@@ -33,6 +42,7 @@ impl FileStore {
         FileStore {
             dir: dir.into(),
             next: AtomicU64::new(0),
+            lock_wait: LOCK_WAIT,
         }
     }
 
@@ -66,6 +76,7 @@ impl ConversationStore for FileStore {
                 .join(format!(".{id}.{}.{number}.tmp", std::process::id())),
             text: transcript.to_json()?,
             from: transcript.revision,
+            lock_wait: self.lock_wait,
         };
         // Runs to its end even when the caller leaves, so that no half-written file stays behind.
         blocking(move || replacement.run()).await
@@ -79,6 +90,7 @@ struct Replacement {
     temporary: PathBuf,
     text: String,
     from: Option<Revision>,
+    lock_wait: Duration,
 }
 
 impl Replacement {
@@ -104,7 +116,7 @@ impl Replacement {
 
     /// Compares and renames while no other process of ours does.
     fn replace(&self) -> Result<()> {
-        let _lock = lock(&self.dir).map_err(|e| failed("lock", &self.dir, &e))?;
+        let _lock = lock(&self.dir, self.lock_wait)?;
         if let Some(from) = self.from {
             let now = read(&self.path)?;
             let now = now.map_or(Revision(State::Nothing), |bytes| revision(&bytes));
@@ -160,17 +172,33 @@ fn revision(bytes: &[u8]) -> Revision {
     Revision(State::Digest(Sha256::digest(bytes).into()))
 }
 
-/// The lock of the directory, held until dropped; `None` where the file system has no locks.
-fn lock(dir: &Path) -> io::Result<Option<File>> {
+/// The lock of the directory, held until dropped; `None` where the file system has no locks. The operating system would wait
+/// without end for a process that was stopped in the middle of a save, so this asks again and again instead.
+fn lock(dir: &Path, wait: Duration) -> Result<Option<File>> {
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
-        .open(dir.join(".lock"))?;
-    match file.lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(e) if e.kind() == io::ErrorKind::Unsupported => Ok(None),
-        Err(e) => Err(e),
+        .open(dir.join(".lock"))
+        .map_err(|e| failed("lock", dir, &e))?;
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::Error(e)) if e.kind() == io::ErrorKind::Unsupported => {
+                return Ok(None);
+            }
+            Err(TryLockError::Error(e)) => return Err(failed("lock", dir, &e)),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < wait => {
+                std::thread::sleep(LOCK_POLL)
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::new(
+                    ErrorCode::Timeout,
+                    format!("another process keeps {} locked", dir.display()),
+                ));
+            }
+        }
     }
 }
 
@@ -327,6 +355,25 @@ mod tests {
         let read = store.get("a").await.unwrap().unwrap();
         let next = read.replaced(Style::OpenAi, say("two").messages);
         store.save("a", next).await.unwrap();
+        assert_eq!(store.get("a").await, Ok(Some(say("two"))));
+    }
+
+    #[tokio::test]
+    async fn a_save_does_not_wait_for_ever_for_somebody_else_s() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = FileStore::new(dir.path());
+        store.lock_wait = Duration::from_millis(50);
+        store.save("a", say("one")).await.unwrap();
+        let held = lock(dir.path(), Duration::ZERO).unwrap();
+        let error = store.save("a", say("two")).await.unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Timeout);
+        assert_eq!(
+            error.record().message,
+            format!("another process keeps {} locked", dir.path().display())
+        );
+        assert_eq!(names(dir.path()), [".lock", "a.json"]);
+        drop(held);
+        store.save("a", say("two")).await.unwrap();
         assert_eq!(store.get("a").await, Ok(Some(say("two"))));
     }
 

@@ -225,7 +225,8 @@ impl ConversationStore for Store {
     async fn get(&self, id: &str) -> Result<Option<Transcript>> {
         self.host
             .call(self.handler, "store.get", json!({"id": id}))
-            .await?;
+            .await
+            .map_err(|e| store_failed("read", &e))?;
         Ok(lock(&self.saved).get(id).cloned())
     }
 
@@ -236,10 +237,17 @@ impl ConversationStore for Store {
                 "store.save",
                 json!({"id": id, "messages": transcript}),
             )
-            .await?;
+            .await
+            .map_err(|e| store_failed("write", &e))?;
         lock(&self.saved).insert(id.to_owned(), transcript);
         Ok(())
     }
+}
+
+/// What the waist makes of a store that throws.
+fn store_failed(what: &str, cause: &Error) -> Error {
+    let message = format!("the host's store could not {what}");
+    Error::new(ErrorCode::StoreFailed, message).because(cause)
 }
 
 struct Transport {
