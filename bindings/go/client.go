@@ -15,6 +15,13 @@ type RunOption interface{ runOption() setting }
 // ConversationOption is an option of [Client.Conversation]: [ConversationID].
 type ConversationOption interface{ conversationOption() setting }
 
+// IDOption names a conversation: that of [Client.Conversation], or the one that a [Client.Stream] goes on with and saves, as
+// [Client.Ask] does.
+type IDOption interface {
+	ConversationOption
+	RunOption
+}
+
 // Parts adds content to the prompt of a run, behind its text where it has one.
 func Parts(parts ...ContentPart) RunOption { return setting{"prompt", parts} }
 

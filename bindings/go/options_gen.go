@@ -123,6 +123,6 @@ func MaxTurns(n int) RunOption {
 }
 
 // ConversationID sets id of `conversation.create`: The id in the store. Default: a new one.
-func ConversationID(id string) ConversationOption {
+func ConversationID(id string) IDOption {
 	return setting{"id", id}
 }

@@ -78,7 +78,11 @@ async Task<string> Perform(string op, JsonElement args, JsonElement handlers, Ca
             var stop = args.TryGetProperty("stopAfter", out var after) ? after.GetInt32() : int.MaxValue;
             try
             {
-                await foreach (var next in Known<Client>(args, "client").StreamAsync(PromptOf(args), RunOf(args), token))
+                var client = Known<Client>(args, "client");
+                var stream = args.TryGetProperty("id", out var known)
+                    ? client.StreamAsync(PromptOf(args), known.GetString()!, RunOf(args), token)
+                    : client.StreamAsync(PromptOf(args), RunOf(args), token);
+                await foreach (var next in stream)
                 {
                     events.Add(next);
                     if (events.Count >= stop) break;

@@ -120,7 +120,7 @@ func (s step) perform(ctx context.Context, a args) (result, partial any, err err
 		result, err := run(ctx, prompt, toolkit, options...)
 		return result, nil, err
 	case "client.stream":
-		prompt, options := runOptions(a)
+		prompt, options := streamOptions(a)
 		events := []any{}
 		for event, err := range client.Stream(ctx, prompt, toolkit, options...) {
 			if err != nil {

@@ -131,3 +131,12 @@ func (s step) clientOptions(text raw) (options toolspan.ClientOptions) {
 	}
 	return options
 }
+
+// streamOptions are those of a run and, where the case names one, a conversation.
+func streamOptions(a args) (string, []toolspan.RunOption) {
+	prompt, options := runOptions(a)
+	if a.ID != "" {
+		options = append(options, toolspan.ConversationID(a.ID))
+	}
+	return prompt, options
+}

@@ -188,7 +188,7 @@ public final class Shim {
             case "client.ask" -> parts == null ? client.ask(prompt, id, options(args)) : client.ask(parts, id, options(args));
             case "client.stream" -> {
                 long stopAfter = (Long) args.getOrDefault("stopAfter", Long.MAX_VALUE);
-                try (EventStream stream = parts == null ? client.stream(prompt, options(args)) : client.stream(parts, options(args))) {
+                try (EventStream stream = id != null ? client.stream(prompt, id, options(args)) : parts == null ? client.stream(prompt, options(args)) : client.stream(parts, options(args))) {
                     while (events.size() < stopAfter && stream.hasNext()) events.add(stream.next());
                 }
                 yield of("events", events);

@@ -178,7 +178,8 @@ private suspend fun perform(op: String, args: Values, functions: Functions): Any
     "client.stream" -> {
         val events = mutableListOf<Values>()
         val client = args.known<Client>("client")
-        val stream = parts(args)?.let { client.stream(it, toolkitOf(args), options(args)) } ?: client.stream(args.text("prompt"), toolkitOf(args), options(args))
+        val stream = if ("id" in args) client.stream(args.text("prompt"), args.text("id"), toolkitOf(args), options(args))
+        else parts(args)?.let { client.stream(it, toolkitOf(args), options(args)) } ?: client.stream(args.text("prompt"), toolkitOf(args), options(args))
         try {
             stream.take((args["stopAfter"] as Long?)?.toInt() ?: Int.MAX_VALUE).onEach { events += it.toMap() }.collect {}
         } catch (error: Exception) {

@@ -70,7 +70,8 @@ func perform(_ op: String, _ args: JSONValue, _ handlers: Handlers) async throws
         let stopAfter = args["stopAfter"]?.intValue ?? .max
         var events: [JSONValue] = []
         do {
-            for try await event in try client().stream(prompt, toolkit: toolkit, options: Handlers.run(args)) {
+            let stream = try client().stream(prompt, id: args["id"]?.stringValue, toolkit: toolkit, options: Handlers.run(args))
+            for try await event in stream {
                 events.append(try event.encodedJSON())
                 if events.count >= stopAfter { break }
             }

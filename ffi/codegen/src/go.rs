@@ -169,7 +169,7 @@ const SETTERS: [(&str, &str, &str, &str); 10] = [
     (
         "id",
         "ConversationID(id string)",
-        "ConversationOption",
+        "IDOption",
         "id",
     ),
 ];

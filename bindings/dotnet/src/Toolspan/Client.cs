@@ -65,11 +65,18 @@ namespace Toolspan
             StreamAsync(prompt, new RunOptions { Toolkit = toolkit }, cancellationToken);
 
         /// <inheritdoc cref="StreamAsync(Prompt, Toolkit?, CancellationToken)"/>
-        public async IAsyncEnumerable<Event> StreamAsync(
-            Prompt prompt, RunOptions options, [EnumeratorCancellation] CancellationToken cancellationToken = default)
+        public IAsyncEnumerable<Event> StreamAsync(Prompt prompt, RunOptions options, CancellationToken cancellationToken = default) =>
+            EventsAsync(prompt, null, options, cancellationToken);
+
+        /// <summary>The run of <see cref="AskAsync(Prompt, string, RunOptions, CancellationToken)"/>, event by event.</summary>
+        public IAsyncEnumerable<Event> StreamAsync(Prompt prompt, string id, RunOptions options, CancellationToken cancellationToken = default) =>
+            EventsAsync(prompt, id, options, cancellationToken);
+
+        private async IAsyncEnumerable<Event> EventsAsync(
+            Prompt prompt, string? id, RunOptions options, [EnumeratorCancellation] CancellationToken cancellationToken)
         {
             Pump.ThrowIfCancelled(cancellationToken);
-            var stream = Start("client.stream", prompt, null, options);
+            var stream = Start("client.stream", prompt, id, options);
             using var registration = cancellationToken.Register(
                 state => ((Operation)state!).Cancel(), stream, useSynchronizationContext: false);
             try

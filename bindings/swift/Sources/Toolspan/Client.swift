@@ -64,13 +64,15 @@ public final class Client: Sendable {
         return try RunResult(json: json).because(thrown)
     }
 
-    /// The same run, event by event. It starts with the first event that is asked for.
+    /// The same run, event by event; with an `id` that of ``ask(_:id:toolkit:options:)``. It starts with the first event that is
+    /// asked for.
     public func stream(
-        _ prompt: some Prompt, toolkit: Toolkit? = nil, options: RunOptions = RunOptions()
+        _ prompt: some Prompt, id: String? = nil, toolkit: Toolkit? = nil, options: RunOptions = RunOptions()
     ) -> EventStream {
         EventStream(client: self, toolkit: toolkit) { [handle, functions] in
             var args = options.json(functions)
             args["prompt"] = try prompt.promptJSON
+            args["id"] = id.map(JSONValue.string)
             return try handle.with(args, toolkit)
         }
     }

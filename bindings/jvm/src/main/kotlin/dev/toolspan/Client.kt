@@ -97,6 +97,16 @@ public class Client internal constructor(internal val engine: Engine, number: Lo
     public fun stream(prompt: List<ContentPart>, toolkit: Toolkit? = null, options: RunOptions.() -> Unit = {}): Flow<Event> =
         events(prompt, RunOptions().toolkit(toolkit).apply(options)).flow()
 
+    /** The run of [ask], event by event. */
+    @JvmSynthetic
+    public fun stream(prompt: String, id: String, toolkit: Toolkit? = null, options: RunOptions.() -> Unit = {}): Flow<Event> =
+        events(prompt, RunOptions().toolkit(toolkit).apply(options), id).flow()
+
+    /** The same with content parts. */
+    @JvmSynthetic
+    public fun stream(prompt: List<ContentPart>, id: String, toolkit: Toolkit? = null, options: RunOptions.() -> Unit = {}): Flow<Event> =
+        events(prompt, RunOptions().toolkit(toolkit).apply(options), id).flow()
+
     /** The run, event by event. It starts when the first event is asked for; closing ends it and its connection. */
     @JvmName("stream")
     @JvmOverloads
@@ -106,6 +116,18 @@ public class Client internal constructor(internal val engine: Engine, number: Lo
     @JvmName("stream")
     @JvmOverloads
     public fun streamBlocking(prompt: List<ContentPart>, options: RunOptions = RunOptions()): EventStream = EventStream(events(prompt, options))
+
+    /** The run of [ask], event by event. */
+    @JvmName("stream")
+    @JvmOverloads
+    public fun streamBlocking(prompt: String, id: String, options: RunOptions = RunOptions()): EventStream =
+        EventStream(events(prompt, options, id))
+
+    /** The same with content parts. */
+    @JvmName("stream")
+    @JvmOverloads
+    public fun streamBlocking(prompt: List<ContentPart>, id: String, options: RunOptions = RunOptions()): EventStream =
+        EventStream(events(prompt, options, id))
 
     /** A conversation, of that id where one is given. */
     @JvmOverloads
@@ -128,8 +150,8 @@ public class Client internal constructor(internal val engine: Engine, number: Lo
         return RunResult.of(outcome.get()).because(operation)
     }
 
-    private fun events(prompt: Any, options: RunOptions) =
-        Events(engine.pump, request(prompt, options), listOf(this, options.toolkit))
+    private fun events(prompt: Any, options: RunOptions, id: String? = null) =
+        Events(engine.pump, request(prompt, options) + present("id" to id), listOf(this, options.toolkit))
 
     private fun request(prompt: Any, options: RunOptions): JsonMap =
         handle.operands(engine.toolkitNumber(options.toolkit), options.values + ("prompt" to prompt))
