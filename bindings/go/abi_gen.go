@@ -5,5 +5,5 @@ package toolspan
 // What this package was written for. The library must say the same.
 const (
 	abiVersion uint32 = 1
-	schemaHash uint64 = 0xa07f9080a5bcac27
+	schemaHash uint64 = 0x520323f9885c8d1f
 )

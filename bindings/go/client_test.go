@@ -26,7 +26,11 @@ func chunk(text string) string {
 func TestARunCallsTheProgramsToolAndGivesTheAnswer(t *testing.T) {
 	s := newScenario(t, replies(`{"calls": [{"id": "c1", "name": "add", "args": {"a": 1, "b": 2}}]}, {"text": "three"}`))
 	engine := newEngine(t, toolspan.EngineOptions{})
-	toolkit := newToolkit(t, engine, toolspan.Tool("add", "Add", func(_ context.Context, in struct{ A, B int }) (int, error) { return in.A + in.B, nil }))
+	type in struct {
+		A int `json:"a"`
+		B int `json:"b"`
+	}
+	toolkit := newToolkit(t, engine, toolspan.Tool("add", "Add", func(_ context.Context, in in) (int, error) { return in.A + in.B, nil }))
 	result, err := newClient(t, engine, s.upstream()).Run(context.Background(), "1 + 2?", toolkit)
 	if err != nil {
 		t.Fatal(err)

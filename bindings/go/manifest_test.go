@@ -114,7 +114,7 @@ func TestOptionsOfCallsAreThoseOfTheCore(t *testing.T) {
 	m := readManifest(t)
 	toolkit := map[string]toolspan.ToolkitOption{
 		"mcpConfig": toolspan.MCPConfig("f"), "mcpConfigText": toolspan.MCPConfigText([]byte("{}")), "tools": toolspan.Tools(),
-		"disableTools": toolspan.DisableTools(), "timeoutMs": toolspan.Timeout(1),
+		"disableTools": toolspan.DisableTools(), "validateArguments": toolspan.ValidateArguments(true), "timeoutMs": toolspan.Timeout(1),
 	}
 	same(t, "toolkit.create", keysOf(toolkit), m.Records["ToolkitOptions"])
 	list := map[string]toolspan.ListOption{

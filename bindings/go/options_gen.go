@@ -96,6 +96,12 @@ func DisableTools(names ...string) ToolkitOption {
 	return setting{"disableTools", list(names)}
 }
 
+// ValidateArguments sets validateArguments of `toolkit.create`: Whether arguments are checked against the
+// tool's schema before it runs. Default: true.
+func ValidateArguments(validate bool) ToolkitOption {
+	return setting{"validateArguments", validate}
+}
+
 // Timeout sets timeoutMs of `toolkit.create`: Deadline of the whole build, ms. Default: none.
 func Timeout(d time.Duration) TimeoutOption {
 	return setting{"timeoutMs", d}

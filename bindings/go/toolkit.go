@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// ToolkitOption is an option of [NewToolkit] (SPEC 4.1): [MCPConfig], [MCPServers], [MCPConfigText], [Tools], [DisableTools], [Timeout].
+// ToolkitOption is an option of [NewToolkit] (SPEC 4.1): [MCPConfig], [MCPServers], [MCPConfigText], [Tools], [DisableTools], [ValidateArguments],
+// [Timeout].
 type ToolkitOption interface{ toolkitOption() setting }
 
 // ListOption is an option of [ListMCPTools] (SPEC 3.6): [MCPConfig], [MCPServers], [MCPConfigText], [Timeout].

@@ -199,6 +199,8 @@ export interface ToolkitOptions extends Cancellable {
   tools?: readonly Tool[];
   /** Final names of tools to leave out. */
   disableTools?: readonly string[];
+  /** Whether arguments are checked against the tool's schema before it runs (SPEC 4.4). Default: true. */
+  validateArguments?: boolean;
   /** Deadline of the whole build. */
   timeoutMs?: number;
 }

@@ -422,6 +422,7 @@ export interface OptionNames {
     | "mcpConfigText"
     | "tools"
     | "disableTools"
+    | "validateArguments"
     | "timeoutMs";
   "mcp.list":
     | "mcpConfig"

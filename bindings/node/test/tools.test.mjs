@@ -154,7 +154,9 @@ test("a zod schema describes and checks the arguments", async () => {
   assert.deepEqual(await tk.execute("length", { a: 1 }), { output: "2 m", isError: false });
   const refused = await tk.execute("length", { a: "one" });
   assert.equal(refused.isError, true);
-  assert.match(refused.output, /^Invalid arguments\. a: /);
+  assert.match(refused.output, /\n- a: "one" is not of type "integer"\n/);
+  const unchecked = await engine.createToolkit({ tools: [length], validateArguments: false });
+  assert.match((await unchecked.execute("length", { a: "one" })).output, /^Invalid arguments\. a: /);
 });
 
 test("a validator that does not describe itself needs a schema beside it", () => {

@@ -75,6 +75,7 @@ func (s step) perform(ctx context.Context, a args) (result, partial any, err err
 		if o.DisableTools != nil {
 			options = append(options, toolspan.DisableTools(o.DisableTools...))
 		}
+		options = set(options, o.ValidateArguments, toolspan.ValidateArguments)
 		made, err := engine.NewToolkit(ctx, options...)
 		return named("toolkit", made, err)
 	case "toolkit.tools":

@@ -21,6 +21,7 @@ type args struct {
 	SystemPrompt, Model                            *string
 	MaxTurns, TimeoutMs                            *int
 	DisableTools                                   []string
+	ValidateArguments                              *bool
 	Tools                                          []raw
 }
 

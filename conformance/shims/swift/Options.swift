@@ -28,6 +28,7 @@ struct Handlers {
         options.mcpConfigText = json["mcpConfigText"]?.stringValue
         options.tools = try (json["tools"]?.arrayValue ?? []).map(tool)
         options.disableTools = (json["disableTools"]?.arrayValue ?? []).compactMap(\.stringValue)
+        options.validateArguments = json["validateArguments"]?.boolValue
         options.timeoutMs = json["timeoutMs"]?.intValue
         return options
     }

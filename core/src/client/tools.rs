@@ -176,18 +176,15 @@ fn given(call: &Call) -> Arguments {
 async fn execute_one(cx: &Cx<'_>, declared: &Declared, call: &Call, turn: u32) -> Result<Finished> {
     let hooks = &cx.inner.options.hooks;
     let tool = declared.get(&call.name);
-    let mut args = match &call.args {
-        Ok(args) => args.clone(),
-        Err(bad) => {
-            let result = ToolResult::error(bad.to_string());
-            let args = Arguments::empty();
-            return Ok(measured(
-                cx,
-                tool,
-                call,
-                Instant::now(),
-                Finished { args, result },
-            ));
+    let started = Instant::now();
+    let mut args = match accepted(tool, call) {
+        Ok(args) => args,
+        Err(complaint) => {
+            let refused = Finished {
+                args: given(call),
+                result: ToolResult::error(complaint),
+            };
+            return Ok(measured(cx, tool, call, started, refused));
         }
     };
     if let Some(hook) = &hooks.before_tool {
@@ -234,6 +231,15 @@ async fn execute_one(cx: &Cx<'_>, declared: &Declared, call: &Call, turn: u32) -
     }
     finished.result = capped(cx, finished.result);
     Ok(finished)
+}
+
+/// The arguments as the tool gets them, or what the model reads when it is not called.
+fn accepted(tool: Option<&Tool>, call: &Call) -> Result<Arguments, String> {
+    let args = call.args.clone().map_err(|bad| bad.to_string())?;
+    match tool {
+        None => Ok(args),
+        Some(tool) => tool.accept(args),
+    }
 }
 
 fn measured(

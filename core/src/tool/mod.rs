@@ -1,6 +1,7 @@
 //! A tool: what the model is told about it, and how it is executed (SPEC 2, 4.4, 6).
 
 mod arguments;
+mod check;
 mod context;
 pub mod name;
 mod part;
@@ -18,6 +19,9 @@ use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::sync::Arc;
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::log::Logger;
+use check::Check;
 
 /// Where a tool comes from. A closed list; it grows with the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +83,8 @@ pub trait Execute: Send + Sync {
 pub struct Tool {
     info: Arc<ToolInfo>,
     run: Arc<dyn Execute>,
+    /// Of a tool in a toolkit that checks arguments.
+    check: Option<Arc<Check>>,
 }
 
 impl Tool {
@@ -145,6 +151,24 @@ impl Tool {
         Tool {
             info: Arc::new(info),
             run,
+            check: None,
+        }
+    }
+
+    /// The same tool, with its arguments checked (SPEC 4.4).
+    pub(crate) fn checked(self, logger: &Logger) -> Self {
+        Tool {
+            check: Some(Arc::new(Check::of(self.info.clone(), logger.clone()))),
+            ..self
+        }
+    }
+
+    /// The arguments as the tool gets them; an error is the text that the model reads instead of a result. Comes before
+    /// [`Tool::execute`], which takes what it is given.
+    pub(crate) fn accept(&self, arguments: Arguments) -> Result<Arguments, String> {
+        match &self.check {
+            None => Ok(arguments),
+            Some(check) => check.accept(arguments),
         }
     }
 
@@ -154,7 +178,8 @@ impl Tool {
     }
 
     /// Executes one call. A panic of the tool becomes an error result, and a failure always has a text: OpenAI-style messages
-    /// have no other sign of it.
+    /// have no other sign of it. The arguments are not checked here, but by [`Toolkit::execute`](crate::Toolkit::execute) and in a
+    /// run.
     pub async fn execute(&self, arguments: Arguments, context: ToolContext) -> ToolResult {
         use futures_util::FutureExt;
         let call =

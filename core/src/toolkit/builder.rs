@@ -66,16 +66,31 @@ impl From<Value> for McpInput {
 }
 
 /// Options of a toolkit. [`ToolkitBuilder::build`] does the work.
-#[derive(Default)]
 #[must_use = "call build()"]
 pub struct ToolkitBuilder {
     mcp: Option<McpInput>,
     tools: Vec<Tool>,
     disabled: Vec<String>,
+    checks: bool,
     timeout: Option<Duration>,
     cancel: CancellationToken,
     logger: Logger,
     counters: Counters,
+}
+
+impl Default for ToolkitBuilder {
+    fn default() -> Self {
+        ToolkitBuilder {
+            mcp: None,
+            tools: Vec::new(),
+            disabled: Vec::new(),
+            checks: true,
+            timeout: None,
+            cancel: CancellationToken::new(),
+            logger: Logger::default(),
+            counters: Counters::default(),
+        }
+    }
 }
 
 impl ToolkitBuilder {
@@ -106,6 +121,12 @@ impl ToolkitBuilder {
     /// Removes tools by final name, whatever their source.
     pub fn disable_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.disabled.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Whether arguments are checked against the tool's schema before it runs (SPEC 4.4). Default: they are.
+    pub fn validate_arguments(mut self, validate: bool) -> Self {
+        self.checks = validate;
         self
     }
 
@@ -185,6 +206,13 @@ impl ToolkitBuilder {
                 return Err(error);
             }
         };
+        let tools = match self.checks {
+            true => tools
+                .into_iter()
+                .map(|tool| tool.checked(&self.logger))
+                .collect(),
+            false => tools,
+        };
         Ok(Toolkit(Arc::new(Inner {
             tools: RwLock::new(tools.into()),
             mcp,
@@ -194,6 +222,7 @@ impl ToolkitBuilder {
             ended: OnceCell::new(),
             counted: Mutex::new(Some(self.counters.toolkit())),
             logger: self.logger,
+            checks: self.checks,
         })))
     }
 }

@@ -39,6 +39,8 @@ struct Inner {
     /// Counts this toolkit as open for as long as it is there.
     counted: Mutex<Option<Counted>>,
     logger: Logger,
+    /// Whether arguments are checked.
+    checks: bool,
 }
 
 impl Toolkit {
@@ -71,7 +73,8 @@ impl Toolkit {
             .cloned()
     }
 
-    /// Executes one call outside a run. An unknown name is an error result (SPEC 4.3).
+    /// Executes one call outside a run. An unknown name, and arguments that do not fit the tool's schema, are an error result
+    /// (SPEC 4.3, 4.4).
     ///
     /// # Errors
     /// `closed` after [`Toolkit::close`]; `cancelled` or `timeout` when the context says so first.
@@ -87,6 +90,10 @@ impl Toolkit {
         }
         let Some(tool) = self.get(name) else {
             return Ok(ToolResult::error(format!("Unknown tool: {name}")));
+        };
+        let arguments = match tool.accept(arguments) {
+            Ok(arguments) => arguments,
+            Err(complaint) => return Ok(ToolResult::error(complaint)),
         };
         let cancel = context.cancel.clone();
         let timeout = context.timeout;
@@ -137,6 +144,10 @@ impl Toolkit {
         let name = tool.info().name.clone();
         self.open()?;
         assembly::check_native_name(&name, "tool.name")?;
+        let tool = match self.0.checks {
+            true => tool.checked(&self.0.logger),
+            false => tool,
+        };
         if self.append(tool)? {
             return Ok(true);
         }

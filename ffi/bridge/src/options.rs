@@ -29,6 +29,8 @@ pub struct ToolkitOptions {
     /// Final names of tools to leave out.
     #[serde(default)]
     pub disable_tools: Vec<String>,
+    /// Whether arguments are checked against the tool's schema before it runs. Default: true.
+    pub validate_arguments: Option<bool>,
     /// Deadline of the whole build, ms. Default: none.
     pub timeout_ms: Option<u64>,
 }

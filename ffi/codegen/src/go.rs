@@ -121,7 +121,7 @@ const OPTION_NOTES: [(&str, &str); 4] = [
 ];
 
 /// Functions that set one option each: key, function with parameters, type of the result, value.
-const SETTERS: [(&str, &str, &str, &str); 10] = [
+const SETTERS: [(&str, &str, &str, &str); 11] = [
     (
         "mcpConfig",
         "MCPConfig(path string)",
@@ -145,6 +145,12 @@ const SETTERS: [(&str, &str, &str, &str); 10] = [
         "DisableTools(names ...string)",
         "ToolkitOption",
         "list(names)",
+    ),
+    (
+        "validateArguments",
+        "ValidateArguments(validate bool)",
+        "ToolkitOption",
+        "validate",
     ),
     (
         "timeoutMs",

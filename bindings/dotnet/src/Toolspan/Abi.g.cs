@@ -6,6 +6,6 @@ namespace Toolspan
     internal static class Abi
     {
         internal const uint Version = 1;
-        internal const ulong SchemaHash = 0xa07f9080a5bcac27;
+        internal const ulong SchemaHash = 0x520323f9885c8d1f;
     }
 }

@@ -25,6 +25,9 @@ namespace Toolspan
         /// <summary>Final names of tools to leave out.</summary>
         public IList<string> DisableTools { get; set; } = new List<string>();
 
+        /// <summary>Whether arguments are checked against the tool's schema before it runs. Default: true.</summary>
+        public bool? ValidateArguments { get; set; }
+
         /// <summary>Deadline of the whole build. Default: none.</summary>
         public TimeSpan? Timeout { get; set; }
 
@@ -34,6 +37,7 @@ namespace Toolspan
             Json.Write(writer, "mcpConfigText", McpConfigText);
             functions.Write(writer, "tools", Tools);
             Json.Write(writer, "disableTools", DisableTools);
+            Json.Write(writer, "validateArguments", ValidateArguments);
             Json.Write(writer, "timeoutMs", Timeout);
         }
     }

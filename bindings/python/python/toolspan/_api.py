@@ -47,8 +47,9 @@ def create_toolkit(*, engine: _engine.Engine | None = None, **options: Unpack[To
     """A toolkit: ``async with create_toolkit(...) as toolkit`` or ``toolkit = await create_toolkit(...)``.
 
     ``mcp_config`` is the path of a configuration file or its content as a dict, ``mcp_config_text`` its text;
-    ``tools`` are functions and :class:`Tool` objects; ``disable_tools`` removes tools by final name; ``timeout_ms`` is
-    a deadline for building it all. A server that fails is isolated, see :meth:`Toolkit.status`.
+    ``tools`` are functions and :class:`Tool` objects; ``disable_tools`` removes tools by final name;
+    ``validate_arguments=False`` hands on arguments that do not fit a tool's schema; ``timeout_ms`` is a deadline for building
+    it all. A server that fails is isolated, see :meth:`Toolkit.status`.
     """
     return Opening(engine or _engine.default(), dict(options))
 

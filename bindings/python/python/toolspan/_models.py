@@ -339,6 +339,8 @@ class ToolkitOptions(TypedDict, total=False):
     tools: Sequence[AnyTool]
     #: Final names of tools to leave out.
     disable_tools: Sequence[str]
+    #: Whether arguments are checked against the tool's schema before it runs. Default: true.
+    validate_arguments: bool
     #: Deadline of the whole build, ms. Default: none.
     timeout_ms: int
 

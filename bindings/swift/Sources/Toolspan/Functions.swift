@@ -161,6 +161,10 @@ extension Int: OptionValue {
     func option(_: Functions) -> JSONValue? { .number(JSONNumber(self)) }
 }
 
+extension Bool: OptionValue {
+    func option(_: Functions) -> JSONValue? { .bool(self) }
+}
+
 extension JSONObject: OptionValue {
     func option(_: Functions) -> JSONValue? { .object(self) }
 }

@@ -55,6 +55,7 @@ private func properties(_ value: Any) -> [String] {
     var toolkit = ToolkitOptions()
     toolkit.mcpConfig = "mcp.json"
     toolkit.mcpConfigText = "{}"
+    toolkit.validateArguments = true
     toolkit.timeoutMs = 1
     #expect(difference(toolkit.json(functions).keys, manifest["records"]?["ToolkitOptions"]) == [])
     let tool = Tool(name: "t", hints: Hints(readOnly: true, destructive: false, openWorld: false)) { .value(.object($0)) }

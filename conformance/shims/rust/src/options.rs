@@ -47,6 +47,9 @@ pub fn toolkit(options: &Value, host: &Arc<Host>) -> Result<ToolkitBuilder> {
     for name in options["disableTools"].as_array().into_iter().flatten() {
         builder = builder.disable_tools([read::<String>(name, "disableTools")?]);
     }
+    if let Some(validate) = options["validateArguments"].as_bool() {
+        builder = builder.validate_arguments(validate);
+    }
     if let Some(ms) = options["timeoutMs"].as_u64() {
         builder = builder.timeout(Duration::from_millis(ms));
     }

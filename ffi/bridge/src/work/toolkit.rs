@@ -29,6 +29,9 @@ pub(crate) async fn create(context: Context, args: ToolkitCreate) -> Result<Tool
             &format!("tools[{index}]"),
         )?);
     }
+    if let Some(validate) = options.validate_arguments {
+        builder = builder.validate_arguments(validate);
+    }
     if let Some(ms) = options.timeout_ms {
         builder = builder.timeout(Duration::from_millis(ms));
     }

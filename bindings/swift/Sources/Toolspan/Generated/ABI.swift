@@ -3,5 +3,5 @@
 /// The methods, operations, events and options this package was written for.
 enum ABI {
     static let version: UInt32 = 1
-    static let schemaHash: UInt64 = 0xa07f9080a5bcac27
+    static let schemaHash: UInt64 = 0x520323f9885c8d1f
 }

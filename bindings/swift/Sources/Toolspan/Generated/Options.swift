@@ -11,6 +11,8 @@ public struct ToolkitOptions: Sendable {
     public var tools: [Tool] = []
     /// Final names of tools to leave out.
     public var disableTools: [String] = []
+    /// Whether arguments are checked against the tool's schema before it runs. Default: true.
+    public var validateArguments: Bool?
     /// Deadline of the whole build, ms. Default: none.
     public var timeoutMs: Int?
 
@@ -23,6 +25,7 @@ public struct ToolkitOptions: Sendable {
         json["mcpConfigText"] = mcpConfigText.option(functions)
         json["tools"] = tools.option(functions)
         json["disableTools"] = disableTools.option(functions)
+        json["validateArguments"] = validateArguments.option(functions)
         json["timeoutMs"] = timeoutMs.option(functions)
         return json
     }

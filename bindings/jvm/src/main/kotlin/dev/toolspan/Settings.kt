@@ -19,6 +19,14 @@ public abstract class ToolkitSettings<Self : ToolkitSettings<Self>> internal con
     /** Sets [disableTools]. */
     public fun disableTools(value: List<String>): Self = set("disableTools", value)
 
+    /** Whether arguments are checked against the tool's schema before it runs. Default: true. */
+    public var validateArguments: Boolean?
+        get() = read("validateArguments")
+        set(value) = write("validateArguments", value)
+
+    /** Sets [validateArguments]. */
+    public fun validateArguments(value: Boolean): Self = set("validateArguments", value)
+
     /** Deadline of the whole build, ms. Default: none. */
     public var timeoutMs: Long?
         get() = (read("timeoutMs") as Number?)?.toLong()

@@ -4,5 +4,5 @@ package dev.toolspan.internal
 /** What this package was written for. The native library must say the same. */
 internal object Abi {
     const val VERSION: UInt = 1u
-    const val SCHEMA_HASH: ULong = 0xa07f9080a5bcac27uL
+    const val SCHEMA_HASH: ULong = 0x520323f9885c8d1fuL
 }
