@@ -172,12 +172,7 @@ const SETTERS: [(&str, &str, &str, &str); 11] = [
     ),
     ("model", "Model(name string)", "RunOption", "name"),
     ("maxTurns", "MaxTurns(n int)", "RunOption", "n"),
-    (
-        "id",
-        "ConversationID(id string)",
-        "IDOption",
-        "id",
-    ),
+    ("id", "ConversationID(id string)", "IDOption", "id"),
 ];
 
 /// Operations whose options are functions, with the arguments that are none.

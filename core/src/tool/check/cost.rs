@@ -10,8 +10,17 @@ use crate::json::MAX_DEPTH;
 /// Schemas in schemas that are followed for one value. Nobody writes as many; the stack has an end.
 const MAX_LEVELS: usize = 256;
 
-/// A pattern may backtrack, and then costs more than other keywords.
+/// Schemas that are looked at to find the costs.
+const MAX_VISITS: usize = 200_000;
+
+/// What reading a text costs that is no longer than [`TEXT_BYTES`].
 const PATTERN: u64 = 1_000;
+
+/// The same for a pattern that looks around or back, and may read the text again and again.
+const BACKTRACKING_PATTERN: u64 = 50_000;
+
+/// A longer text counts as one value more for each so many bytes.
+const TEXT_BYTES: usize = 1_024;
 
 /// Keywords that hold one schema or a list of them for the value itself. A check may go through them twice: to find out
 /// whether they fit, and then why not.
@@ -51,10 +60,12 @@ impl Costs {
             root: schema,
             known: HashMap::new(),
             level: 0,
+            visits: 0,
+            patterns: HashMap::new(),
         };
         for depth in 0..=MAX_DEPTH {
             let cost = walk.cost(schema, depth)?;
-            if cost > most {
+            if cost > most || walk.visits > MAX_VISITS {
                 return Some(Costs {
                     by_depth,
                     end: depth,
@@ -86,6 +97,8 @@ struct Walk<'a> {
     /// By the schema's address and the depth that is left; without a cost while it is being found.
     known: HashMap<(*const Value, usize), Option<u64>>,
     level: usize,
+    visits: usize,
+    patterns: HashMap<&'a str, u64>,
 }
 
 impl<'a> Walk<'a> {
@@ -100,6 +113,11 @@ impl<'a> Walk<'a> {
         }
         if self.level == MAX_LEVELS {
             return None;
+        }
+        self.visits += 1;
+        if self.visits > MAX_VISITS {
+            // The caller stops here.
+            return Some(u64::MAX);
         }
         self.known.insert(key, None);
         self.level += 1;
@@ -125,15 +143,14 @@ impl<'a> Walk<'a> {
             } else if depth > 0 && INSIDE.contains(&keyword) {
                 self.all(value, depth - 1)?
             } else if depth > 0 && INSIDE_NAMED.contains(&keyword) {
-                let patterns = if keyword == "patternProperties" {
-                    PATTERN
-                } else {
-                    0
+                let names = match keyword {
+                    "patternProperties" => self.patterns(value),
+                    _ => 0,
                 };
-                self.named(value, depth - 1)?.saturating_add(patterns)
+                self.named(value, depth - 1)?.saturating_add(names)
             } else {
                 match (keyword, value) {
-                    ("pattern", _) => PATTERN,
+                    ("pattern", Value::String(pattern)) => self.pattern(pattern),
                     ("enum", Value::Array(values)) => values.len() as u64,
                     // A part with a base of its own: its references mean something else than they seem to.
                     ("$id" | "id", Value::String(_)) if !std::ptr::eq(keywords, self.top()?) => {
@@ -165,6 +182,21 @@ impl<'a> Walk<'a> {
         }
     }
 
+    fn pattern(&mut self, pattern: &'a str) -> u64 {
+        *self.patterns.entry(pattern).or_insert_with(|| {
+            // What the linear engine cannot read looks around or back.
+            match regex_syntax::parse(pattern) {
+                Ok(_) => PATTERN,
+                Err(_) => BACKTRACKING_PATTERN,
+            }
+        })
+    }
+
+    fn patterns(&mut self, named: &'a Value) -> u64 {
+        let names = named.as_object().into_iter().flat_map(Map::keys);
+        names.map(|pattern| self.pattern(pattern)).sum()
+    }
+
     fn total(&mut self, schemas: impl Iterator<Item = &'a Value>, depth: usize) -> Option<u64> {
         let mut sum = 0u64;
         for schema in schemas {
@@ -188,27 +220,42 @@ pub(super) struct Size {
 
 impl Size {
     pub(super) fn of(value: &Value) -> Size {
-        let inner: (u64, usize) = match value {
-            Value::Array(items) => Size::inside(items.iter()),
-            Value::Object(members) => Size::inside(members.values()),
-            _ => {
-                return Size {
-                    values: 1,
-                    depth: 0,
-                };
-            }
-        };
-        Size {
-            values: inner.0 + 1,
-            depth: inner.1 + 1,
+        match value {
+            Value::Array(items) => Size::around(items.iter().map(Size::of)),
+            Value::Object(members) => Size::around(members.iter().map(|(name, value)| {
+                let value = Size::of(value);
+                Size {
+                    values: value.values + of_text(name),
+                    ..value
+                }
+            })),
+            Value::String(text) => Size {
+                values: 1 + of_text(text),
+                depth: 0,
+            },
+            _ => Size {
+                values: 1,
+                depth: 0,
+            },
         }
     }
 
-    fn inside<'a>(values: impl Iterator<Item = &'a Value>) -> (u64, usize) {
-        values.map(Size::of).fold((0, 0), |(values, depth), one| {
-            (values + one.values, depth.max(one.depth))
-        })
+    fn around(inner: impl Iterator<Item = Size>) -> Size {
+        inner.fold(
+            Size {
+                values: 1,
+                depth: 1,
+            },
+            |size, inner| Size {
+                values: size.values + inner.values,
+                depth: size.depth.max(inner.depth + 1),
+            },
+        )
     }
+}
+
+fn of_text(text: &str) -> u64 {
+    (text.len() / TEXT_BYTES) as u64
 }
 
 #[cfg(test)]
@@ -256,6 +303,38 @@ mod tests {
         ] {
             assert!(Costs::of(&schema, MOST).is_none(), "{schema}");
         }
+    }
+
+    #[test]
+    fn the_time_to_find_the_costs_is_bounded() {
+        let wide: Map<String, Value> = (0..MAX_VISITS / 2)
+            .map(|n| (format!("p{n}"), json!({})))
+            .chain([("next".to_owned(), json!({"$ref": "#"}))])
+            .collect();
+        let costs = Costs::of(&json!({"properties": wide}), u64::MAX).unwrap();
+        assert!(costs.at_depth(1).is_some());
+        assert!(costs.at_depth(3).is_none());
+    }
+
+    #[test]
+    fn patterns_are_paid_for_one_by_one_and_more_when_they_look_around() {
+        let at = |schema| Costs::of(&schema, MOST).unwrap().at_depth(1).unwrap();
+        assert_eq!(at(json!({"pattern": "^a+$"})), 2 + PATTERN);
+        assert_eq!(
+            at(json!({"pattern": "^(?=.*a)b"})),
+            2 + BACKTRACKING_PATTERN
+        );
+        assert_eq!(
+            at(json!({"patternProperties": {"a": true, "b": true}})),
+            2 + 2 * PATTERN + 2
+        );
+    }
+
+    #[test]
+    fn a_long_text_counts_as_several_values() {
+        let text = "a".repeat(10 * TEXT_BYTES);
+        assert_eq!(Size::of(&json!({"a": text})).values, 12);
+        assert_eq!(Size::of(&json!({text: 1})).values, 12);
     }
 
     #[test]

@@ -14,8 +14,9 @@ use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
 
 use super::{Arguments, ToolInfo};
+use crate::aside::aside;
 use crate::log::{LogLevel, Logger};
-use cost::Costs;
+use cost::{Costs, Size};
 
 /// What one check may cost, in applications of one keyword to one value.
 const MAX_COST: u64 = 20_000_000;
@@ -23,8 +24,14 @@ const MAX_COST: u64 = 20_000_000;
 /// What listing the errors may cost: each of them is made before the first is seen. Beyond that only one is told.
 const MAX_LISTING_COST: u64 = 500_000;
 
-/// Steps after which a pattern that backtracks counts as matching.
-const MAX_BACKTRACKS: usize = 10_000;
+/// Values in the largest schema that is used at all.
+const MAX_SCHEMA_VALUES: u64 = 100_000;
+
+/// Compiling one value of a schema takes about as long as reading so many bytes.
+const BYTES_PER_VALUE: u64 = 1_000;
+
+/// Steps back after which a pattern counts as matching. Each may look at the whole rest of the text.
+const MAX_BACKTRACKS: usize = 1_000;
 
 /// Largest compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -64,31 +71,37 @@ impl Check {
             return Ok(arguments);
         };
         let value = arguments.to_value();
-        if !compiled.affordable(&value, MAX_COST) {
-            self.unchecked("it would take too long");
-            return Ok(arguments);
-        }
-        if compiled.validator.is_valid(&value) {
-            return Ok(arguments);
-        }
-        let (arguments, value) = match repair::repaired(&compiled.schema, &arguments) {
-            None => (arguments, value),
-            Some(repaired) => {
-                let value = repaired.to_value();
-                (repaired, value)
-            }
+        let Some(cost) = compiled.cost(&value) else {
+            return Ok(self.too_long(arguments));
         };
-        match compiled.complaint(&value) {
-            None => Ok(arguments),
-            Some(complaint) => Err(complaint),
+        if compiled.fits(&value, cost) {
+            return Ok(arguments);
         }
+        let Some(repaired) = repair::repaired(&compiled.schema, &arguments) else {
+            return compiled.complaint(&value, cost).map_or(Ok(arguments), Err);
+        };
+        let value = repaired.to_value();
+        // What stood in a text may be deeper, and larger, than the text was.
+        let Some(cost) = compiled.cost(&value) else {
+            return Ok(self.too_long(arguments));
+        };
+        compiled.complaint(&value, cost).map_or(Ok(repaired), Err)
     }
 
     fn compile(&self) -> Option<Compiled> {
-        let schema = Value::Object(self.info.input_schema.clone());
         if says_nothing(&self.info.input_schema) {
             return None;
         }
+        let schema = Value::Object(self.info.input_schema.clone());
+        let values = Size::of(&schema).values;
+        if values > MAX_SCHEMA_VALUES {
+            self.unchecked("the schema is too large");
+            return None;
+        }
+        aside(bytes(values * BYTES_PER_VALUE), || self.build(schema))
+    }
+
+    fn build(&self, schema: Value) -> Option<Compiled> {
         let Some(costs) = Costs::of(&schema, MAX_COST) else {
             self.unchecked(
                 "the schema refers to what is outside of it, or to itself without an end",
@@ -116,6 +129,11 @@ impl Check {
         }
     }
 
+    fn too_long(&self, arguments: Arguments) -> Arguments {
+        self.unchecked("it would take too long");
+        arguments
+    }
+
     fn unchecked(&self, why: &str) {
         let name = self.info.name.as_str();
         self.logger.log(
@@ -128,15 +146,24 @@ impl Check {
 }
 
 impl Compiled {
-    fn affordable(&self, value: &Value, most: u64) -> bool {
-        let size = cost::Size::of(value);
-        let each = self.costs.at_depth(size.depth);
-        each.is_some_and(|each| each.saturating_mul(size.values) <= most)
+    /// What checking the value costs at most; `None` when that is too much.
+    fn cost(&self, value: &Value) -> Option<u64> {
+        let size = Size::of(value);
+        let cost = self.costs.at_depth(size.depth)?.saturating_mul(size.values);
+        (cost <= MAX_COST).then_some(cost)
+    }
+
+    fn fits(&self, value: &Value, cost: u64) -> bool {
+        aside(bytes(cost), || self.validator.is_valid(value))
     }
 
     /// What the model reads; nothing when nothing is certainly wrong.
-    fn complaint(&self, value: &Value) -> Option<String> {
-        let errors: Vec<ValidationError<'_>> = if self.affordable(value, MAX_LISTING_COST) {
+    fn complaint(&self, value: &Value, cost: u64) -> Option<String> {
+        aside(bytes(cost), || self.complain(value, cost))
+    }
+
+    fn complain(&self, value: &Value, cost: u64) -> Option<String> {
+        let errors: Vec<ValidationError<'_>> = if cost <= MAX_LISTING_COST {
             self.validator.iter_errors(value).collect()
         } else {
             self.validator.validate(value).err().into_iter().collect()
@@ -174,6 +201,11 @@ impl Compiled {
         }
         reason
     }
+}
+
+/// What could be read in the same time: an application takes about as long as a byte.
+fn bytes(cost: u64) -> usize {
+    usize::try_from(cost).unwrap_or(usize::MAX)
 }
 
 /// Whether the schema takes any object, as that of a tool without arguments does.
@@ -220,9 +252,10 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::MAX_SCHEMA_VALUES;
     use crate::log::{LogLevel, Logger};
     use crate::tool::{Arguments, Tool};
-    use serde_json::{Value, json};
+    use serde_json::{Map, Value, json};
     use std::sync::{Arc, Mutex};
 
     /// A tool with that schema, and what its check logs.
@@ -255,6 +288,19 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_that_is_too_large_is_not_compiled() {
+        let wide: Map<String, Value> = (0..=MAX_SCHEMA_VALUES)
+            .map(|n| (format!("p{n}"), json!({})))
+            .collect();
+        let (tool, said) = tool(json!({"properties": wide}));
+        assert_eq!(taken(&tool, r#"{"p0":1}"#), r#"{"p0":1}"#);
+        assert_eq!(
+            *said.lock().unwrap(),
+            ["the arguments of t are not checked: the schema is too large"]
+        );
+    }
+
+    #[test]
     fn that_a_schema_is_not_checked_is_said_once() {
         let (tool, said) = tool(json!({"properties": {"q": {"type": "text"}}}));
         assert_eq!(taken(&tool, r#"{"q":1}"#), r#"{"q":1}"#);
@@ -284,13 +330,22 @@ mod tests {
     fn a_value_that_would_take_too_long_to_check_is_not_checked() {
         let twice =
             json!({"allOf": [{"items": {"$ref": "#/$defs/x"}}, {"items": {"$ref": "#/$defs/x"}}]});
-        let (tool, said) =
-            tool(json!({"properties": {"q": {"$ref": "#/$defs/x"}}, "$defs": {"x": twice}}));
-        let text = format!("{{\"q\":{}1{}}}", "[".repeat(60), "]".repeat(60));
-        assert_eq!(taken(&tool, &text), text);
-        assert_eq!(
-            *said.lock().unwrap(),
-            ["the arguments of t are not checked: it would take too long"]
-        );
+        let schema = json!({
+            "properties": {"q": {"$ref": "#/$defs/x"}, "list": {"type": "array", "items": {"$ref": "#/$defs/x"}}},
+            "$defs": {"x": twice},
+        });
+        let deep = format!("{}1{}", "[".repeat(60), "]".repeat(60));
+        for text in [
+            format!("{{\"q\":{deep}}}"),
+            // Deep only once the text is replaced by what it holds.
+            format!("{{\"list\":\"{deep}\"}}"),
+        ] {
+            let (tool, said) = tool(schema.clone());
+            assert_eq!(taken(&tool, &text), text);
+            assert_eq!(
+                *said.lock().unwrap(),
+                ["the arguments of t are not checked: it would take too long"]
+            );
+        }
     }
 }
