@@ -155,12 +155,10 @@ impl Tool {
         }
     }
 
-    /// The same tool, with its arguments checked (SPEC 4.4).
-    pub(crate) fn checked(self, logger: &Logger) -> Self {
-        Tool {
-            check: Some(Arc::new(Check::of(self.info.clone(), logger.clone()))),
-            ..self
-        }
+    /// The same tool with its arguments checked (SPEC 4.4), or not: each toolkit decides that for its own.
+    pub(crate) fn checked(self, checks: bool, logger: &Logger) -> Self {
+        let check = checks.then(|| Arc::new(Check::of(self.info.clone(), logger.clone())));
+        Tool { check, ..self }
     }
 
     /// The arguments as the tool gets them; an error is the text that the model reads instead of a result. Comes before

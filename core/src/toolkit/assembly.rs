@@ -1,4 +1,5 @@
-//! One ordered list out of many sources: order, names, collisions, `disableTools` (SPEC 4.1, 4.2). Pure.
+//! One ordered list out of many sources: order, names, collisions, `disableTools`, and whether arguments are checked
+//! (SPEC 4.1, 4.2, 4.4). Pure.
 
 use serde_json::Value;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(crate) fn assemble(
     remote: Vec<Unnamed>,
     native: Vec<Tool>,
     disabled: &[String],
+    checks: bool,
     logger: &Logger,
 ) -> Result<Vec<Tool>> {
     // The program's own names are never changed, so they are taken first: a server that grows a tool of the same
@@ -75,7 +77,8 @@ pub(crate) fn assemble(
     }
     tools.extend(native);
     drop_disabled(&mut tools, disabled, logger);
-    Ok(tools)
+    let checked = tools.into_iter().map(|tool| tool.checked(checks, logger));
+    Ok(checked.collect())
 }
 
 fn name_remote(namer: &mut Namer, tool: &Unnamed, before: &[Tool], logger: &Logger) -> String {

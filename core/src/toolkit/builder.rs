@@ -197,7 +197,14 @@ impl ToolkitBuilder {
             }
         };
         let remote = mcp.as_ref().map_or_else(Vec::new, assembly::unnamed);
-        let tools = match assembly::assemble(remote, self.tools, &self.disabled, &self.logger) {
+        let tools = assembly::assemble(
+            remote,
+            self.tools,
+            &self.disabled,
+            self.checks,
+            &self.logger,
+        );
+        let tools = match tools {
             Ok(tools) => tools,
             Err(error) => {
                 if let Some(mcp) = mcp {
@@ -205,13 +212,6 @@ impl ToolkitBuilder {
                 }
                 return Err(error);
             }
-        };
-        let tools = match self.checks {
-            true => tools
-                .into_iter()
-                .map(|tool| tool.checked(&self.logger))
-                .collect(),
-            false => tools,
         };
         Ok(Toolkit(Arc::new(Inner {
             tools: RwLock::new(tools.into()),

@@ -144,10 +144,7 @@ impl Toolkit {
         let name = tool.info().name.clone();
         self.open()?;
         assembly::check_native_name(&name, "tool.name")?;
-        let tool = match self.0.checks {
-            true => tool.checked(&self.0.logger),
-            false => tool,
-        };
+        let tool = tool.checked(self.0.checks, &self.0.logger);
         if self.append(tool)? {
             return Ok(true);
         }
@@ -189,7 +186,8 @@ impl Toolkit {
             let own = own.cloned().collect();
             // Without the lock: the log is the program's own.
             let remote = assembly::unnamed(mcp);
-            let tools = assembly::assemble(remote, own, &self.0.disabled, &self.0.logger)?;
+            let tools =
+                assembly::assemble(remote, own, &self.0.disabled, self.0.checks, &self.0.logger)?;
             if self.replace(&before, tools)? {
                 return Ok(());
             }

@@ -269,7 +269,7 @@ mod tests {
             LogLevel::Debug,
         );
         let tool = Tool::new("t", "", schema, |_, _| async {});
-        (tool.checked(&logger), said)
+        (tool.checked(true, &logger), said)
     }
 
     fn taken(tool: &Tool, text: &str) -> String {
