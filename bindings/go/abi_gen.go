@@ -5,5 +5,5 @@ package toolspan
 // What this package was written for. The library must say the same.
 const (
 	abiVersion uint32 = 1
-	schemaHash uint64 = 0x520323f9885c8d1f
+	schemaHash uint64 = 0x9bd2fc1487154db4
 )

@@ -6,6 +6,6 @@ namespace Toolspan
     internal static class Abi
     {
         internal const uint Version = 1;
-        internal const ulong SchemaHash = 0x520323f9885c8d1f;
+        internal const ulong SchemaHash = 0x9bd2fc1487154db4;
     }
 }

@@ -3,5 +3,5 @@
 /// The methods, operations, events and options this package was written for.
 enum ABI {
     static let version: UInt32 = 1
-    static let schemaHash: UInt64 = 0x520323f9885c8d1f
+    static let schemaHash: UInt64 = 0x9bd2fc1487154db4
 }

@@ -4,5 +4,5 @@ package dev.toolspan.internal
 /** What this package was written for. The native library must say the same. */
 internal object Abi {
     const val VERSION: UInt = 1u
-    const val SCHEMA_HASH: ULong = 0x520323f9885c8d1fuL
+    const val SCHEMA_HASH: ULong = 0x9bd2fc1487154db4uL
 }
