@@ -46,9 +46,9 @@ private struct Far: Error, CustomStringConvertible {
     var unchecked = ToolkitOptions()
     unchecked.tools = [add]
     unchecked.validateArguments = false
-    let misfit = try await Toolkit(unchecked, engine: engine).execute("add", ["a": "one"])
-    #expect(misfit.output == "Invalid arguments. a: expected Int, found a text")
-    #expect(try await toolkit.execute("add", ["b": 1]).output == "Invalid arguments. a: is missing")
+    let decoding = try await Toolkit(unchecked, engine: engine)
+    #expect(try await decoding.execute("add", ["a": "one"]).output == "Invalid arguments. a: expected Int, found a text")
+    #expect(try await decoding.execute("add", ["b": 1]).output == "Invalid arguments. a: is missing")
     #expect(await engine.close())
 }
 
