@@ -41,12 +41,31 @@ func schemaOf(t reflect.Type) (text json.RawMessage, required []string, err erro
 	return text, required, err
 }
 
+// property is a field as encoding/json sees it.
+type property struct {
+	name string
+	// The structs it is embedded in.
+	depth            int
+	tagged, required bool
+	schema           json.RawMessage
+}
+
 // objectSchema describes a struct and says which keys it must have.
 func objectSchema(t reflect.Type, inside []reflect.Type) ([]setting, []string, error) {
+	fields, err := fieldsOf(t, inside, 0)
+	if err != nil {
+		return nil, nil, err
+	}
 	var required []string
 	properties := []setting{}
-	if err := fieldsOf(t, inside, &properties, &required); err != nil {
-		return nil, nil, err
+	for i, field := range fields {
+		if hidden(fields, i) {
+			continue
+		}
+		properties = append(properties, setting{field.name, field.schema})
+		if field.required {
+			required = append(required, field.name)
+		}
 	}
 	encoded, err := object(properties)
 	settings := []setting{{"type", "object"}, {"properties", encoded}}
@@ -56,14 +75,31 @@ func objectSchema(t reflect.Type, inside []reflect.Type) ([]setting, []string, e
 	return settings, required, err
 }
 
-func fieldsOf(t reflect.Type, inside []reflect.Type, properties *[]setting, required *[]string) error {
+// hidden says whether encoding/json passes over a field for others of its name: of the least deep, one with a tag wins, else the
+// only one; where there is no such one, none of them counts.
+func hidden(fields []property, i int) bool {
+	for j, other := range fields {
+		if i == j || other.name != fields[i].name || other.depth > fields[i].depth {
+			continue
+		}
+		if other.depth < fields[i].depth || other.tagged || !fields[i].tagged {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldsOf are the fields of a struct and of those embedded in it.
+func fieldsOf(t reflect.Type, inside []reflect.Type, depth int) ([]property, error) {
 	if slices.Contains(inside, t) {
-		return fmt.Errorf("%v contains itself; give an InputSchema", t)
+		return nil, fmt.Errorf("%v contains itself; give an InputSchema", t)
 	}
 	inside = append(slices.Clone(inside), t)
+	var fields []property
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, marks, _ := strings.Cut(field.Tag.Get("json"), ",")
+		tagged, list := name != "", strings.Split(marks, ",")
 		embedded := field.Type
 		if embedded.Kind() == reflect.Pointer {
 			embedded = embedded.Elem()
@@ -72,33 +108,45 @@ func fieldsOf(t reflect.Type, inside []reflect.Type, properties *[]setting, requ
 		case name == "-" && marks == "":
 			continue
 		case field.Anonymous && name == "" && embedded.Kind() == reflect.Struct:
-			if err := fieldsOf(embedded, inside, properties, required); err != nil {
-				return err
+			promoted, err := fieldsOf(embedded, inside, depth+1)
+			if err != nil {
+				return nil, err
 			}
+			fields = append(fields, promoted...)
 			continue
 		case !field.IsExported():
 			continue
 		case name == "":
 			name = field.Name
 		}
+		optional := field.Type.Kind() == reflect.Pointer || slices.Contains(list, "omitempty") || slices.Contains(list, "omitzero")
+		if slices.Contains(list, "string") {
+			if embedded.Kind() == reflect.String {
+				return nil, fmt.Errorf("%s: text marked string is a string inside a string, which no model writes; drop the mark", field.Name)
+			}
+			if quoted(embedded) {
+				field.Type = reflect.TypeFor[string]()
+			}
+		}
 		settings, err := valueSchema(field.Type, inside)
 		if err != nil {
-			return fmt.Errorf("%s: %w", field.Name, err)
+			return nil, fmt.Errorf("%s: %w", field.Name, err)
 		}
 		if settings, err = keywords(field, settings); err != nil {
-			return fmt.Errorf("%s: %w", field.Name, err)
+			return nil, fmt.Errorf("%s: %w", field.Name, err)
 		}
 		text, err := object(settings)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		*properties = with(*properties, setting{name, text})
-		list := strings.Split(marks, ",")
-		if field.Type.Kind() != reflect.Pointer && !slices.Contains(list, "omitempty") && !slices.Contains(list, "omitzero") {
-			*required = append(*required, name)
-		}
+		fields = append(fields, property{name, depth, tagged, !optional, text})
 	}
-	return nil
+	return fields, nil
+}
+
+// quoted says whether encoding/json heeds the mark string on a type: the value then stands in a string.
+func quoted(t reflect.Type) bool {
+	return t.Kind() >= reflect.Bool && t.Kind() <= reflect.Float64
 }
 
 func valueSchema(t reflect.Type, inside []reflect.Type) ([]setting, error) {

@@ -147,6 +147,42 @@ func TestAStructDescribesTheArguments(t *testing.T) {
 	}
 }
 
+func TestATypeIsDescribedAsEncodingJSONReadsIt(t *testing.T) {
+	type deep struct{ Shared, Twice, Deep int8 }
+	type tagged struct {
+		Named uint `json:"Twice"`
+	}
+	type in struct {
+		ID     int64    `json:"id,string" jsonschema:"enum=1,enum=2"`
+		Ratio  *float64 `json:"ratio,string"`
+		Any    any      `json:"any,string"`
+		deep            // Twice is that of tagged, which has a tag ...
+		tagged          //
+		Shared bool     // ... and Shared this one, which is less deep.
+	}
+	spec := toolspan.Tool("t", "d", func(_ context.Context, in in) (any, error) {
+		return []any{in.ID, *in.Ratio, in.deep.Twice, in.Named, in.deep.Shared, in.Shared}, nil
+	})
+	equal(t, spec.InputSchema, raw(`{"type":"object","properties":{"id":{"type":"string","enum":["1","2"]},"ratio":{"type":"string"},`+
+		`"any":{},"Deep":{"type":"integer"},"Twice":{"type":"integer","minimum":0},"Shared":{"type":"boolean"}},`+
+		`"required":["id","any","Deep","Twice","Shared"]}`))
+	toolkit := newToolkit(t, newEngine(t, toolspan.EngineOptions{}), spec)
+	args := raw(`{"id":"2","ratio":"1.5","any":0,"Deep":1,"Twice":3,"Shared":true}`)
+	equal(t, must(toolkit.Execute(context.Background(), "t", args)).Output, "[2,1.5,0,3,0,true]")
+}
+
+func TestFieldsThatHideEachOtherAreNoArguments(t *testing.T) {
+	type one struct{ A, B int }
+	type other struct{ A, C int }
+	spec := toolspan.Tool("t", "d", func(context.Context, struct {
+		one
+		other
+	}) (any, error) {
+		return nil, nil
+	})
+	equal(t, spec.InputSchema, raw(`{"type":"object","properties":{"B":{"type":"integer"},"C":{"type":"integer"}},"required":["B","C"]}`))
+}
+
 func TestArgumentsThatDoNotFitAreSaidToTheModel(t *testing.T) {
 	engine := newEngine(t, toolspan.EngineOptions{})
 	type in struct {
@@ -174,10 +210,14 @@ func TestTypesThatAreNoArgumentsAreRefusedWithTheirPath(t *testing.T) {
 	type odd struct {
 		A string `jsonschema:"colour=red"`
 	}
+	type quotes struct {
+		A string `json:",string"`
+	}
 	for want, spec := range map[string]toolspan.ToolSpec{
 		"which string is not": toolspan.Tool("t", "d", func(context.Context, string) (any, error) { return nil, nil }),
 		"contains itself":     toolspan.Tool("t", "d", func(context.Context, loop) (any, error) { return nil, nil }),
 		"hold a chan int":     toolspan.Tool("t", "d", func(context.Context, struct{ C chan int }) (any, error) { return nil, nil }),
+		"inside a string":     toolspan.Tool("t", "d", func(context.Context, quotes) (any, error) { return nil, nil }),
 		`no keyword "colour"`: toolspan.Tool("t", "d", func(context.Context, odd) (any, error) { return nil, nil }),
 		"unsupported type":    toolspan.Tool("t", "d", func(context.Context, string) (any, error) { return nil, nil }, toolspan.InputSchema(func() {})),
 	} {
