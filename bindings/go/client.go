@@ -116,7 +116,8 @@ func (e *Engine) NewClient(options ClientOptions) (*Client, error) {
 // those of toolkit, which may be nil.
 //
 // Errors are [*Error]. When ctx ends, the run ends with [ErrCancelled], and errors.Is finds [context.Canceled] or
-// [context.DeadlineExceeded] in it; nothing of the run is left when Run returns.
+// [context.DeadlineExceeded] in it. When Run returns, requests and MCP calls of the run have ended and nothing of the program is
+// called for it any more; a tool or hook that was called goes on until it looks at its context.
 func (c *Client) Run(ctx context.Context, prompt string, toolkit *Toolkit, options ...RunOption) (*RunResult, error) {
 	return c.result(ctx, "client.run", toolkit, prompt, options)
 }
