@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"runtime/debug"
 	"time"
 )
@@ -15,9 +14,23 @@ import (
 // hostCall is one call of a function of the program.
 type hostCall struct {
 	operation *operation
+	number    uint64
 	ctx       context.Context
 	function  any
 	payload   json.RawMessage
+}
+
+// errUnwanted ends a call that nobody waits for any more before the program's function is entered.
+var errUnwanted = errors.New("nobody waits for this call any more")
+
+// begin reads what a function is told. It is the last step before the function: one whose call was taken back, or whose operation
+// or engine has ended, is not entered.
+func begin[T any](call hostCall) (T, error) {
+	about, err := decoded[T](call.payload)
+	if err == nil && !call.operation.wants(call.number) {
+		err = errUnwanted
+	}
+	return about, err
 }
 
 // answers are the kinds that want an answer.
@@ -65,13 +78,13 @@ func InvocationFrom(ctx context.Context) (ToolInvocation, bool) {
 }
 
 func executeTool(call hostCall) (any, error) {
-	var about struct {
+	about, err := begin[struct {
 		Name      string
 		Args      json.RawMessage
 		CallID    string
 		TimeoutMs int64
-	}
-	if err := decode(call.payload, &about); err != nil {
+	}](call)
+	if err != nil {
 		return nil, err
 	}
 	ctx := context.WithValue(call.ctx, invocationKey{}, ToolInvocation{
@@ -99,7 +112,7 @@ func executeTool(call hostCall) (any, error) {
 }
 
 func hook[In, Out any](call hostCall) (any, error) {
-	about, err := decoded[In](call.payload)
+	about, err := begin[In](call)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +120,7 @@ func hook[In, Out any](call hostCall) (any, error) {
 }
 
 func afterLLM(call hostCall) (any, error) {
-	about, err := decoded[AfterLLM](call.payload)
+	about, err := begin[AfterLLM](call)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +136,7 @@ func afterTool(call hostCall) (any, error) {
 }
 
 func transformBody(call hostCall) (any, error) {
-	about, err := decoded[struct{ Body json.RawMessage }](call.payload)
+	about, err := begin[struct{ Body json.RawMessage }](call)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +152,7 @@ func decide(call hostCall) (any, error) {
 }
 
 func loadTranscript(call hostCall) (any, error) {
-	about, err := decoded[struct{ ID string }](call.payload)
+	about, err := begin[struct{ ID string }](call)
 	if err != nil {
 		return nil, err
 	}
@@ -147,22 +160,14 @@ func loadTranscript(call hostCall) (any, error) {
 }
 
 func saveTranscript(call hostCall) (any, error) {
-	about, err := decoded[struct {
+	about, err := begin[struct {
 		ID         string
 		Transcript json.RawMessage
-	}](call.payload)
+	}](call)
 	if err != nil {
 		return nil, err
 	}
 	return nil, call.function.(ConversationStore).Save(call.ctx, about.ID, about.Transcript)
-}
-
-func sendRequest(call hostCall) (any, error) {
-	return call.operation.send(call.ctx, call.function.(*http.Client), call.payload)
-}
-
-func readBody(call hostCall) (any, error) {
-	return call.operation.read(call.ctx, call.payload)
 }
 
 func metricNotice(_ *core, function any, payload json.RawMessage) func() {
@@ -217,12 +222,15 @@ func (c *core) serve(o *operation, e event) {
 		// The operation has ended meanwhile, and nobody waits.
 		return
 	}
-	call := hostCall{operation: o, ctx: o.startCall(e.Call), payload: e.Payload}
+	call := hostCall{operation: o, number: e.Call, ctx: o.startCall(e.Call), payload: e.Payload}
 	go func() {
 		var reply json.RawMessage
 		err := errGoexit
 		// Deferred, so that a function that ends its goroutine is answered for as well.
 		defer func() {
+			if err == errUnwanted {
+				return
+			}
 			if err != nil {
 				o.fail(e.Call, e.Payload, err)
 				reply = failure(err)
@@ -284,6 +292,13 @@ type callContext struct {
 }
 
 func (c callContext) Deadline() (time.Time, bool) { return c.caller.Deadline() }
+
+// wants says whether somebody waits for a call. Whoever waits for the operation has it cancelled when its context is over.
+func (o *operation) wants(call uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.calls[call] != nil && o.ctx.Err() == nil
+}
 
 // endCall says whether an answer is still wanted.
 func (o *operation) endCall(call uint64) bool {

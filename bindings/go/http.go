@@ -32,22 +32,22 @@ func withoutRedirects(client *http.Client) *http.Client {
 	return &own
 }
 
-// send sends one request; the body of the answer is read piece by piece.
-func (o *operation) send(call context.Context, client *http.Client, payload json.RawMessage) (any, error) {
-	about, err := decoded[struct {
+// sendRequest sends one request; the body of the answer is read piece by piece.
+func sendRequest(call hostCall) (any, error) {
+	about, err := begin[struct {
 		Method, URL, Body string
 		Headers           [][2]string
-	}](payload)
+	}](call)
 	if err != nil {
 		return nil, err
 	}
 	// The body is read after this call has ended, so the request has a life of its own.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(call))
-	stop := context.AfterFunc(call, cancel)
-	response, err := o.exchange(ctx, client, about.Method, about.URL, about.Headers, about.Body)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(call.ctx))
+	stop := context.AfterFunc(call.ctx, cancel)
+	response, err := exchange(ctx, call.function.(*http.Client), about.Method, about.URL, about.Headers, about.Body)
 	if !stop() && err == nil {
 		response.Body.Close()
-		err = context.Cause(call)
+		err = context.Cause(call.ctx)
 	}
 	if err != nil {
 		cancel()
@@ -59,7 +59,7 @@ func (o *operation) send(call context.Context, client *http.Client, payload json
 			headers = append(headers, [2]string{name, value})
 		}
 	}
-	stream, err := o.keepBody(&body{response.Body, cancel})
+	stream, err := call.operation.keepBody(&body{response.Body, cancel})
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (o *operation) send(call context.Context, client *http.Client, payload json
 	}{response.StatusCode, headers, stream}, nil
 }
 
-func (o *operation) exchange(ctx context.Context, client *http.Client, method, url string, headers [][2]string, content string) (*http.Response, error) {
+func exchange(ctx context.Context, client *http.Client, method, url string, headers [][2]string, content string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader([]byte(content)))
 	if err != nil {
 		return nil, err
@@ -96,13 +96,14 @@ func (o *operation) keepBody(b *body) (uint64, error) {
 	return number, nil
 }
 
-// read gives the next piece of a body. One that ends or fails is closed.
-func (o *operation) read(ctx context.Context, payload json.RawMessage) (any, error) {
-	number, b, err := o.body(payload)
+// readBody gives the next piece of a body. One that ends or fails is closed.
+func readBody(call hostCall) (any, error) {
+	o := call.operation
+	number, b, err := o.body(call.payload)
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, b.cancel)
+	stop := context.AfterFunc(call.ctx, b.cancel)
 	defer stop()
 	piece := make([]byte, readSize)
 	count, err := b.Read(piece)
