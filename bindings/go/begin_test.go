@@ -105,3 +105,23 @@ func TestAToolIsNotStartedWhenTheContextOfItsCallerIsOver(t *testing.T) {
 		t.Fatalf("the tool was called %d times", count)
 	}
 }
+
+func TestACloseThatFindsAnotherUnderWayKeepsToItsOwnTime(t *testing.T) {
+	engine, err := NewEngine(EngineOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As while another Close waits for servers: events are still to come.
+	engine.core.polling = true
+	complete := make(chan bool, 1)
+	go func() { complete <- engine.core.close(20 * time.Millisecond) }()
+	select {
+	case complete := <-complete:
+		if complete {
+			t.Fatal("it says that everything has ended")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for the other")
+	}
+	engine.core.pump()
+}

@@ -368,7 +368,12 @@ func (c *core) close(timeout time.Duration) bool {
 	default:
 		c.keepPolling()
 	}
-	// The queue of a closed engine only has to be emptied.
-	<-c.stopped
-	return c.sinks.drain(time.Until(deadline)) && complete
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	select {
+	case <-c.stopped:
+		return c.sinks.drain(time.Until(deadline)) && complete
+	case <-timer.C:
+		return false
+	}
 }

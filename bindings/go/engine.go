@@ -70,7 +70,8 @@ func (e *Engine) Version() (string, error) {
 // sinks and tools that do not return themselves. It may be called again.
 func (e *Engine) Close() error { return e.close(closeTimeout) }
 
-// Shutdown is Close that waits as long as ctx allows. It gives the error of ctx when that was not enough.
+// Shutdown is Close that waits as long as ctx allows. It gives the error of ctx when that was not enough, and [ErrTimeout] when an
+// earlier Close has abandoned something.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	timeout := time.Duration(math.MaxInt64)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -80,10 +81,14 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 	go func() { done <- e.close(timeout) }()
 	select {
 	case err := <-done:
-		return err
+		// Both look at the same clock, and it is the error of ctx that was promised.
+		if deadline, ok := ctx.Deadline(); err == nil || !ok || time.Now().Before(deadline) {
+			return err
+		}
+		<-ctx.Done()
 	case <-ctx.Done():
-		return ended(ctx)
 	}
+	return ended(ctx)
 }
 
 func (e *Engine) close(timeout time.Duration) error {
