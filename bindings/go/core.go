@@ -80,13 +80,18 @@ func newCore(options []setting, log func(LogRecord)) (*core, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &core{
+	c := &core{
 		native:     native,
 		log:        log,
 		stopped:    make(chan struct{}),
 		operations: map[uint64]*operation{},
 		handlers:   map[uint64]weak.Pointer[handler]{},
-	}, nil
+	}
+	if log != nil {
+		// Also what needs no waiting is logged.
+		c.keepPolling()
+	}
+	return c, nil
 }
 
 // call does an operation that needs no waiting.

@@ -27,7 +27,7 @@ type EngineOptions struct {
 // one. All methods may be called from any goroutine.
 type Engine struct{ core *core }
 
-// NewEngine makes an engine. Nothing is started before there is something to do.
+// NewEngine makes an engine. Nothing is started before there is something to do, but for what hands records to a log.
 //
 // Errors: [ErrABIMismatch] when the library that was loaded does not belong to this package, [ErrInvalidArgument] with the path
 // of the option.

@@ -184,6 +184,13 @@ func TestACloseThatTakesTooLongSaysSoAndGoesOnBehind(t *testing.T) {
 	s.wait(`{"mcp": "srv", "processes": 0}`)
 }
 
+func TestALogIsWrittenBeforeAnythingRuns(t *testing.T) {
+	records := make(chan toolspan.LogRecord, 1)
+	engine := newEngine(t, toolspan.EngineOptions{Log: func(record toolspan.LogRecord) { records <- record }})
+	newClient(t, engine, toolspan.ClientOptions{BaseURL: "http://127.0.0.1:9", Style: toolspan.OpenAI, Model: "m"})
+	equal(t, within(t, records).Message, "no API key for 127.0.0.1; requests carry no credentials")
+}
+
 func TestEnginesDoNotKnowEachOthersToolkits(t *testing.T) {
 	one, other := newEngine(t, toolspan.EngineOptions{}), newEngine(t, toolspan.EngineOptions{})
 	toolkit := newToolkit(t, other, tool("echo", echo))
