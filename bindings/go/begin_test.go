@@ -107,14 +107,11 @@ func TestAToolIsNotStartedWhenTheContextOfItsCallerIsOver(t *testing.T) {
 }
 
 func TestACloseThatFindsAnotherUnderWayKeepsToItsOwnTime(t *testing.T) {
-	engine, err := NewEngine(EngineOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newLate(t, context.Background())
 	// As while another Close waits for servers: events are still to come.
-	engine.core.polling = true
+	l.core.polling = true
 	complete := make(chan bool, 1)
-	go func() { complete <- engine.core.close(20 * time.Millisecond) }()
+	go func() { complete <- l.core.close(20 * time.Millisecond) }()
 	select {
 	case complete := <-complete:
 		if complete {
@@ -123,5 +120,11 @@ func TestACloseThatFindsAnotherUnderWayKeepsToItsOwnTime(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("it waits for the other")
 	}
-	engine.core.pump()
+	current := goleak.IgnoreCurrent()
+	l.deliver()
+	goleak.VerifyNone(t, current)
+	if count := l.entered.Load(); count != 0 {
+		t.Fatalf("the tool was called %d times", count)
+	}
+	l.core.pump()
 }

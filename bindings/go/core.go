@@ -379,6 +379,12 @@ func (c *core) close(timeout time.Duration) bool {
 	case <-c.stopped:
 		return c.sinks.drain(time.Until(deadline)) && complete
 	case <-timer.C:
-		return false
 	}
+	// What was not told in time is told later, but nothing of the program is called any more.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.operations {
+		o.finish()
+	}
+	return false
 }

@@ -297,7 +297,7 @@ func (c callContext) Deadline() (time.Time, bool) { return c.caller.Deadline() }
 func (o *operation) wants(call uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.calls[call] != nil && o.ctx.Err() == nil
+	return o.calls[call] != nil && !o.over && o.ctx.Err() == nil
 }
 
 // endCall says whether an answer is still wanted.
