@@ -39,7 +39,22 @@ RunOptions RunOf(JsonElement args)
     return options;
 }
 
-Prompt PromptOf(JsonElement args) => Text(args, "prompt");
+Prompt PromptOf(JsonElement args) =>
+    args.GetProperty("prompt") is { ValueKind: JsonValueKind.Array } parts ? parts.EnumerateArray().Select(PartOf).ToArray() : Text(args, "prompt");
+
+static ContentPart PartOf(JsonElement part)
+{
+    string? Maybe(string key) => part.TryGetProperty(key, out var value) ? value.GetString() : null;
+    string kind = Text(part, "type"), type = Maybe("mimeType") ?? "";
+    return kind switch
+    {
+        "text" => new TextPart { Text = Text(part, "text") },
+        "image" => new ImagePart { MimeType = type, Data = Maybe("data"), Url = Maybe("url") },
+        "file" => new FilePart { MimeType = type, Data = Maybe("data"), Url = Maybe("url"), Name = Maybe("name") },
+        "audio" => new AudioPart { MimeType = type, Data = Maybe("data"), Url = Maybe("url") },
+        _ => throw new ArgumentException($"no such part: {kind}"),
+    };
+}
 
 async Task<string> Perform(string op, JsonElement args, JsonElement handlers, CancellationToken token)
 {

@@ -140,8 +140,8 @@ func (s step) perform(ctx context.Context, a args) (result, partial any, err err
 		made, err := client.Conversation(toolkit, options...)
 		return named("conversation", made, err)
 	case "conversation.send":
-		prompt, _ := runOptions(a)
-		result, err := conversation.Send(ctx, prompt)
+		prompt, parts := promptOf(a)
+		result, err := conversation.Send(ctx, prompt, parts...)
 		return result, nil, err
 	case "conversation.messages":
 		messages, err := conversation.Messages(ctx)

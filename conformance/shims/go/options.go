@@ -42,10 +42,17 @@ func ms(value *int) *time.Duration {
 
 func timeout[O any](d time.Duration) O { return toolspan.Timeout(d).(O) }
 
-func runOptions(a args) (prompt string, options []toolspan.RunOption) {
-	if json.Unmarshal(a.Prompt, &prompt) != nil {
-		var parts []toolspan.ContentPart
+// promptOf is a prompt of a case: text, or parts.
+func promptOf(a args) (text string, parts []toolspan.ContentPart) {
+	if json.Unmarshal(a.Prompt, &text) != nil {
 		check(json.Unmarshal(a.Prompt, &parts))
+	}
+	return text, parts
+}
+
+func runOptions(a args) (prompt string, options []toolspan.RunOption) {
+	prompt, parts := promptOf(a)
+	if parts != nil {
 		options = append(options, toolspan.Parts(parts...))
 	}
 	if a.History != nil {
