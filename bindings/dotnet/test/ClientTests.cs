@@ -259,14 +259,45 @@ public sealed class ClientTests
     }
 
     [Test]
-    public async Task AnHttpClientSendsTheRequestsPieceByPiece()
+    public async Task AHandlerSendsTheRequestsPieceByPiece()
     {
         await using var model = await Fixtures.Model(new { text = "one two" }, new { text = "three four", chunkBytes = 7 });
         var options = model.Options;
-        options.HttpClient = new HttpClient();
+        options.HttpClient = new HttpClientHandler { AllowAutoRedirect = false };
         var client = new Client(options);
         Check.Equal("one two", (await client.RunAsync("go")).Text);
         Check.Equal("three four", ((DoneEvent)(await All(client.StreamAsync("go")))[^1]).Result.Text);
+    }
+
+    private sealed class Around : DelegatingHandler
+    {
+        internal Around(HttpMessageHandler inner) : base(inner) { }
+    }
+
+    [Test]
+    public void AHandlerThatFollowsRedirectsIsRefused()
+    {
+        foreach (var handler in new HttpMessageHandler[] { new HttpClientHandler(), new SocketsHttpHandler(), new Around(new SocketsHttpHandler()) })
+        {
+            var options = new ClientOptions { BaseUrl = "http://127.0.0.1:9", Style = Style.Anthropic, Model = "m", ApiKey = "k", HttpClient = handler };
+            var error = Check.Throws<InvalidArgumentException>(() => new Client(options));
+            Check.Equal("invalid_argument: httpClient: the handler follows redirects; set its AllowAutoRedirect to false", error.Message);
+        }
+    }
+
+    [Test]
+    public async Task TheKeyDoesNotFollowARedirect()
+    {
+        await using var elsewhere = await Fixtures.Model(new { text = "caught" });
+        await using var model = await Fixtures.Model(new { status = 307, headers = new { location = elsewhere.BaseUrl + "/v1/messages" } });
+        var options = model.Options;
+        options.Style = Style.Anthropic;
+        options.ApiKey = "marker-6f1d";
+        options.HttpClient = new Around(new SocketsHttpHandler { AllowAutoRedirect = false });
+        var error = await Check.Throws<InvalidResponseException>(() => new Client(options).RunAsync("go"));
+        Check.Equal(307, error.HttpStatus!.Value);
+        Check.Equal("marker-6f1d", (string)(await model.Seen())["llm"]!["main"]!["requests"]![0]!["headers"]!["x-api-key"]!);
+        Check.Equal(0, (await elsewhere.Seen())["llm"]!["main"]!["requests"]!.AsArray().Count);
     }
 
     private sealed class Answering : HttpMessageHandler
@@ -295,21 +326,21 @@ public sealed class ClientTests
     }
 
     [Test]
-    public async Task LeavingAStreamClosesTheBodyOfTheProgramsHttpClient()
+    public async Task LeavingAStreamClosesTheBodyOfTheProgramsHandler()
     {
         var body = new Endless();
-        var invoker = new HttpMessageInvoker(new Answering(() => new StreamContent(body) { Headers = { ContentType = new("text/event-stream") } }));
-        var client = new Client(new ClientOptions { BaseUrl = "http://127.0.0.1:9/v1", Style = Style.OpenAI, Model = "m", ApiKey = "k", HttpClient = invoker });
+        var handler = new Answering(() => new StreamContent(body) { Headers = { ContentType = new("text/event-stream") } });
+        var client = new Client(new ClientOptions { BaseUrl = "http://127.0.0.1:9/v1", Style = Style.OpenAI, Model = "m", ApiKey = "k", HttpClient = handler });
         await foreach (var next in client.StreamAsync("go")) break;
         await body.Closed.Task;
     }
 
     [Test]
-    public async Task AFailingHttpClientIsTheInnerException()
+    public async Task AFailingHandlerIsTheInnerException()
     {
         var original = new WebException("no route");
         var options = new ClientOptions { BaseUrl = "http://127.0.0.1:9/v1", Style = Style.OpenAI, Model = "m", ApiKey = "k", Retries = 0 };
-        options.HttpClient = new HttpMessageInvoker(new Answering(() => throw original));
+        options.HttpClient = new Answering(() => throw original);
         var error = await Check.Throws<ConnectionFailedException>(() => new Client(options).RunAsync("go"));
         Check.True(ReferenceEquals(original, error.InnerException));
     }

@@ -46,8 +46,8 @@ internal sealed class Host
                 Record(metric.ToJson());
                 Metrics.Add(metric.ToJson());
             }),
-            "httpClient" => new HttpClient(new Injecting(request =>
-                Record(JsonSerializer.Serialize(new { method = request.Method.Method, url = request.RequestUri!.OriginalString })))),
+            "httpClient" => new Injecting(request =>
+                Record(JsonSerializer.Serialize(new { method = request.Method.Method, url = request.RequestUri!.OriginalString }))),
             "store" => new Store(Record, behaviour),
             _ => throw new ArgumentException(kind),
         };

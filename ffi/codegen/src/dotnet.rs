@@ -532,7 +532,7 @@ const OPTION_TYPES: [(&str, &str); 17] = [
         "onError",
         "Func<RequestFailure, CancellationToken, Task<ErrorDecision>>?",
     ),
-    ("httpClient", "HttpMessageInvoker?"),
+    ("httpClient", "HttpMessageHandler?"),
     ("store", "ConversationStore?"),
     ("onMetric", "Action<MetricEvent>?"),
     (
@@ -549,6 +549,10 @@ const OPTION_TYPES: [(&str, &str); 17] = [
         "Func<AfterTool, CancellationToken, Task<ToolResult?>>?",
     ),
 ];
+
+/// What .NET has to say of the option `httpClient`.
+const HANDLER: &str = "Sends the requests in our place; the library does not dispose of it. It must not follow redirects, which could send the key \
+    elsewhere: the handlers of .NET are refused unless their `AllowAutoRedirect` is off, and one of your own is trusted.";
 
 /// Option types: C# name, what it is for, record or operation, arguments that are not options.
 const OPTIONS: [(&str, &str, &str, &[&str]); 5] = [
@@ -618,10 +622,14 @@ pub fn options(model: &Model) -> Result<File, String> {
                 }
                 _ => String::new(),
             };
+            let doc = match field.key.as_str() {
+                "httpClient" => HANDLER,
+                _ => &field.doc,
+            };
             let _ = writeln!(
                 out,
                 "{}        public {kind} {property} {{ get; set; }}{initial}\n",
-                summary(model, &field.doc, "        ")
+                summary(model, doc, "        ")
             );
             let value = if kind == "Style" {
                 format!("{property}.Text")

@@ -16,7 +16,19 @@ namespace Toolspan
 
         internal void Write(Utf8JsonWriter writer, string key, Delegate? function) => WriteHandler(writer, key, function);
 
-        internal void Write(Utf8JsonWriter writer, string key, HttpMessageInvoker? client) => WriteHandler(writer, key, client);
+        internal void Write(Utf8JsonWriter writer, string key, HttpMessageHandler? handler)
+        {
+            if (handler is null) return;
+            if (FollowsRedirects(handler))
+            {
+                // .NET would send the key along: it takes only one header off a request that goes elsewhere.
+                throw Exceptions.Of(new ErrorRecord
+                {
+                    Code = ErrorCodes.InvalidArgument, Path = key, Message = "the handler follows redirects; set its AllowAutoRedirect to false",
+                }, null);
+            }
+            WriteHandler(writer, key, new HttpMessageInvoker(handler, disposeHandler: false));
+        }
 
         internal void Write(Utf8JsonWriter writer, string key, ConversationStore? store)
         {
@@ -68,6 +80,16 @@ namespace Toolspan
                 foreach (var number in numbered.Keys) Pump.Forget(number);
             }
         }
+
+        private static bool FollowsRedirects(HttpMessageHandler? handler) => handler switch
+        {
+            DelegatingHandler outer => FollowsRedirects(outer.InnerHandler),
+            HttpClientHandler client => client.AllowAutoRedirect,
+#if NET5_0_OR_GREATER
+            SocketsHttpHandler sockets => sockets.AllowAutoRedirect,
+#endif
+            _ => false,
+        };
 
         private void WriteHandler(Utf8JsonWriter writer, string key, object? function)
         {

@@ -128,8 +128,12 @@ namespace Toolspan
         /// <summary>Decides about failed requests.</summary>
         public Func<RequestFailure, CancellationToken, Task<ErrorDecision>>? OnError { get; set; }
 
-        /// <summary>Sends the requests in our place.</summary>
-        public HttpMessageInvoker? HttpClient { get; set; }
+        /// <summary>
+        /// Sends the requests in our place; the library does not dispose of it. It must not follow redirects,
+        /// which could send the key elsewhere: the handlers of .NET are refused unless their
+        /// <c>AllowAutoRedirect</c> is off, and one of your own is trusted.
+        /// </summary>
+        public HttpMessageHandler? HttpClient { get; set; }
 
         /// <summary>Where conversations are kept. Default: <c>memory</c>.</summary>
         public ConversationStore? Store { get; set; }
