@@ -423,6 +423,45 @@ public sealed class ClientTests
     }
 
     [Test]
+    public async Task ASinkThatLagsBehindIsToldHowMuchItMissed()
+    {
+        const int limit = 8192, more = 1000;
+        using ManualResetEventSlim entered = new(), release = new();
+        var records = new ConcurrentQueue<LogRecord>();
+        var engine = new Engine(new EngineOptions
+        {
+            Log = record =>
+            {
+                records.Enqueue(record);
+                entered.Set();
+                release.Wait();
+            },
+        });
+        var toolkit = await engine.CreateToolkitAsync(With(Tool.From("a", "d", () => "")));
+        // A second tool of a name is logged.
+        void Register(int times)
+        {
+            for (var i = 0; i < times; i++) Check.True(!toolkit.Register(Tool.From("a", "d", () => "")));
+        }
+
+        Register(1);
+        entered.Wait();
+        for (var i = 0; i < 8; i++)
+        {
+            Register((limit + more) / 8);
+            // What was logged before an operation ends is delivered before its end.
+            await toolkit.ExecuteAsync("a");
+        }
+        release.Set();
+        while (records.Count < limit) await Task.Delay(1);
+        Register(1);
+        Check.True(await engine.CloseAsync());
+        var dropped = records.Where(record => record.Target == "bridge").Select(record => record.Message).Single();
+        Check.Equal($"{more + 1} log and metric events were dropped because the program's sinks lag behind", dropped);
+        Check.Equal(limit + 2, records.Count);
+    }
+
+    [Test]
     public async Task ContentPartsAreAPrompt()
     {
         await using var model = await Fixtures.Model(new { text = "a cat" });

@@ -81,7 +81,7 @@ public sealed class ToolTests
     public async Task WrongArgumentsAreSaidToTheModel()
     {
         var tool = Tool.From("t", "d", (int a) => a);
-        Check.Equal("Invalid arguments. a: missing", (await Call(tool)).Output);
+        Check.Equal("Invalid arguments. a: is missing", (await Call(tool)).Output);
         Check.Equal("Invalid arguments. a: must not be null", (await Call(tool, new { a = (int?)null })).Output);
         var wrong = await Call(tool, new { a = "x" });
         Check.True(wrong.IsError && wrong.Output.StartsWith("Invalid arguments. a: The JSON value could not be converted to System.Int32."), wrong.Output);
@@ -125,6 +125,18 @@ public sealed class ToolTests
             Check.Equal("no such city", result.Output);
             Check.True(ReferenceEquals(original, result.Exception), tool.Name);
         }
+    }
+
+    private sealed class Mute : Exception
+    {
+        public override string Message => throw new InvalidOperationException("not even that");
+    }
+
+    [Test]
+    public async Task AnExceptionWithoutAMessageIsAnAnswer()
+    {
+        var result = await Call(Tool.From("t", "d", string () => throw new Mute()));
+        Check.Equal((true, "Mute"), (result.IsError, result.Output));
     }
 
     [Test]

@@ -77,7 +77,7 @@ namespace Toolspan
             {
                 if (parameter.HasDefaultValue) return parameter.DefaultValue;
                 if (IsOptional(parameter)) return null;
-                throw new ArgumentException($"Invalid arguments. {parameter.Name}: missing");
+                throw new ArgumentException($"Invalid arguments. {parameter.Name}: is missing");
             }
             if (value.ValueKind == JsonValueKind.Null && !IsOptional(parameter))
             {

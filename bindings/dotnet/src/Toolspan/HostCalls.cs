@@ -20,47 +20,46 @@ namespace Toolspan
         /// <summary>Kinds that want an answer. Those that want none are in <see cref="Sink"/>.</summary>
         private static readonly Dictionary<string, Server> Served = new Dictionary<string, Server>
         {
-            ["tool.execute"] = (function, call) => ((Tool)function).AnswerAsync(call.Payload, call.Token),
+            ["tool.execute"] = (function, call) => ((Tool)function).AnswerAsync(call),
             ["hook.beforeLLM"] = async (function, call) =>
-                Or(await Hook<BeforeLlm, LlmChanges?>(function)(BeforeLlm.Read(call.Payload), call.Token).ConfigureAwait(false)),
+                Or(await Hook<BeforeLlm, LlmChanges?>(function)(call.Begin(BeforeLlm.Read), call.Token).ConfigureAwait(false)),
             ["hook.afterLLM"] = async (function, call) =>
             {
-                await ((Func<AfterLlm, CancellationToken, Task>)function)(AfterLlm.Read(call.Payload), call.Token).ConfigureAwait(false);
+                await ((Func<AfterLlm, CancellationToken, Task>)function)(call.Begin(AfterLlm.Read), call.Token).ConfigureAwait(false);
                 return Null;
             },
             ["hook.beforeTool"] = async (function, call) =>
-                Or(await Hook<BeforeTool, ToolCallChange?>(function)(BeforeTool.Read(call.Payload), call.Token).ConfigureAwait(false)),
+                Or(await Hook<BeforeTool, ToolCallChange?>(function)(call.Begin(BeforeTool.Read), call.Token).ConfigureAwait(false)),
             ["hook.afterTool"] = async (function, call) =>
-                ResultOr(await Hook<AfterTool, ToolResult?>(function)(AfterTool.Read(call.Payload), call.Token).ConfigureAwait(false)),
+                ResultOr(await Hook<AfterTool, ToolResult?>(function)(call.Begin(AfterTool.Read), call.Token).ConfigureAwait(false)),
             ["bodyTransform"] = async (function, call) =>
             {
-                var body = JsonObject.Create(call.Payload.GetProperty("body"))!;
+                var body = call.Begin(payload => JsonObject.Create(payload.GetProperty("body"))!);
                 var sent = await Hook<JsonObject, JsonObject?>(function)(body, call.Token).ConfigureAwait(false);
                 if (sent is null) return Null;
                 return writer => sent.WriteTo(writer);
             },
             ["onError"] = async (function, call) =>
             {
-                var decision = await Hook<RequestFailure, ErrorDecision>(function)(RequestFailure.Read(call.Payload), call.Token).ConfigureAwait(false);
+                var decision = await Hook<RequestFailure, ErrorDecision>(function)(call.Begin(RequestFailure.Read), call.Token).ConfigureAwait(false);
                 if (decision == ErrorDecision.Default) return Null;
                 return writer => writer.WriteStringValue(decision == ErrorDecision.Retry ? "retry" : "fail");
             },
             ["store.get"] = async (function, call) =>
             {
-                var found = await ((ConversationStore)function).GetAsync(IdOf(call), call.Token).ConfigureAwait(false);
+                var found = await ((ConversationStore)function).GetAsync(call.Begin(IdOf), call.Token).ConfigureAwait(false);
                 if (!(found is JsonElement transcript)) return Null;
                 return writer => Json.Write(writer, transcript);
             },
             ["store.save"] = async (function, call) =>
             {
                 var transcript = call.Payload.GetProperty("transcript");
-                await ((ConversationStore)function).SaveAsync(IdOf(call), transcript, call.Token).ConfigureAwait(false);
+                await ((ConversationStore)function).SaveAsync(call.Begin(IdOf), transcript, call.Token).ConfigureAwait(false);
                 return Null;
             },
-            ["http.send"] = (function, call) => HttpBodies.SendAsync((HttpMessageInvoker)function, call.Payload, call.Token),
-            ["http.read"] = (function, call) => HttpBodies.ReadAsync(call.Payload, call.Token),
+            ["http.send"] = (function, call) => call.Operation.Bodies.SendAsync((HttpMessageInvoker)function, call),
+            ["http.read"] = (function, call) => call.Operation.Bodies.ReadAsync(call.Payload, call.Token),
         };
-
 
         internal static IEnumerable<string> Kinds => Served.Keys;
 
@@ -69,7 +68,7 @@ namespace Toolspan
         private static Func<TIn, CancellationToken, Task<TOut>> Hook<TIn, TOut>(object function) =>
             (Func<TIn, CancellationToken, Task<TOut>>)function;
 
-        private static string IdOf(HostCall call) => call.Payload.GetProperty("id").GetString()!;
+        private static string IdOf(JsonElement payload) => payload.GetProperty("id").GetString()!;
 
         private static Answer Or(IReply? reply) => reply is null ? Null : reply.Write;
 

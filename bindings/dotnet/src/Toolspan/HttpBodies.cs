@@ -1,5 +1,5 @@
 using System;
-using System.Collections.Concurrent;
+using System.Collections.Generic;
 using System.IO;
 using System.Net.Http;
 using System.Text;
@@ -9,12 +9,17 @@ using System.Threading.Tasks;
 
 namespace Toolspan
 {
-    /// <summary>The program's own <see cref="HttpClient"/> for requests to the model (SPEC 7.1 <c>httpClient</c>).</summary>
-    internal static class HttpBodies
+    /// <summary>
+    /// The program's own handler for requests to the model (SPEC 7.1 <c>httpClient</c>), and the answers of one operation that are being
+    /// read.
+    /// </summary>
+    internal sealed class HttpBodies
     {
         private const int PieceBytes = 32 * 1024;
 
-        private static readonly ConcurrentDictionary<ulong, Body> Open = new ConcurrentDictionary<ulong, Body>();
+        private readonly Dictionary<ulong, Body> open = new Dictionary<ulong, Body>();
+        private ulong last;
+        private bool over;
 
         private sealed class Body : IDisposable
         {
@@ -32,26 +37,22 @@ namespace Toolspan
         }
 
         /// <summary>Sends one request; the body of the answer is read piece by piece.</summary>
-        internal static async Task<Action<Utf8JsonWriter>> SendAsync(HttpMessageInvoker invoker, JsonElement payload, CancellationToken token)
+        internal async Task<Action<Utf8JsonWriter>> SendAsync(HttpMessageInvoker invoker, HostCall call)
         {
-            using var request = Request(payload);
-            // An HttpClient would else collect the whole body first.
-            var response = await (invoker is HttpClient client
-                ? client.SendAsync(request, HttpCompletionOption.ResponseHeadersRead, token)
-                : invoker.SendAsync(request, token)).ConfigureAwait(false);
-            var number = Pump.NextNumber();
+            using var request = call.Begin(Request);
+            var response = await invoker.SendAsync(request, call.Token).ConfigureAwait(false);
+            ulong number;
             try
             {
-                Open[number] = new Body(response, await response.Content.ReadAsStreamAsync().ConfigureAwait(false));
+                number = Keep(new Body(response, await response.Content.ReadAsStreamAsync().ConfigureAwait(false)));
             }
             catch
             {
                 response.Dispose();
                 throw;
             }
-            // Whoever takes the question back after this knows no number to close.
-            if (token.IsCancellationRequested) Close(number);
-            token.ThrowIfCancellationRequested();
+            // Whoever took the question back knows no number to close.
+            call.Untaken = () => Close(number);
             return writer =>
             {
                 writer.WriteStartObject();
@@ -66,10 +67,12 @@ namespace Toolspan
         }
 
         /// <summary>The next piece of a body. One that ends or fails is not closed again.</summary>
-        internal static async Task<Action<Utf8JsonWriter>> ReadAsync(JsonElement payload, CancellationToken token)
+        internal async Task<Action<Utf8JsonWriter>> ReadAsync(JsonElement payload, CancellationToken token)
         {
             var number = Number(payload);
-            if (!Open.TryGetValue(number, out var body)) throw new IOException("this body was closed");
+            Body? body;
+            lock (open) open.TryGetValue(number, out body);
+            if (body is null) throw new IOException("this body was closed");
             var piece = new byte[PieceBytes];
             var length = 0;
             try
@@ -90,11 +93,33 @@ namespace Toolspan
         }
 
         /// <summary>Nobody reads the body any more.</summary>
-        internal static void Close(JsonElement payload) => Close(Number(payload));
+        internal void Close(JsonElement payload) => Close(Number(payload));
 
-        private static void Close(ulong number)
+        /// <summary>The operation has ended: what it left open is closed, away from the thread that delivers, and so is what comes later.</summary>
+        internal void End()
         {
-            if (Open.TryRemove(number, out var body)) body.Dispose();
+            lock (open)
+            {
+                over = true;
+                foreach (var number in open.Keys) ThreadPool.UnsafeQueueUserWorkItem(_ => Close(number), null);
+            }
+        }
+
+        private ulong Keep(Body body)
+        {
+            lock (open)
+            {
+                if (over) throw new IOException("the operation has ended");
+                open[++last] = body;
+                return last;
+            }
+        }
+
+        private void Close(ulong number)
+        {
+            Body? body;
+            lock (open) open.Remove(number, out body);
+            body?.Dispose();
         }
 
         private static ulong Number(JsonElement payload) => payload.GetProperty("stream").GetUInt64();
@@ -114,7 +139,7 @@ namespace Toolspan
             return request;
         }
 
-        private static void Write(Utf8JsonWriter writer, string name, System.Collections.Generic.IEnumerable<string> values)
+        private static void Write(Utf8JsonWriter writer, string name, IEnumerable<string> values)
         {
             foreach (var value in values)
             {

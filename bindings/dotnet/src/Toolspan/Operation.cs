@@ -28,6 +28,12 @@ namespace Toolspan
 
         internal ulong Number { get; }
 
+        /// <summary>Somebody asked it to stop.</summary>
+        internal bool IsCancelled { get; private set; }
+
+        /// <summary>Answers to requests of the program's own handler that are being read.</summary>
+        internal HttpBodies Bodies { get; } = new HttpBodies();
+
         /// <summary>Where the program's functions run: with the AsyncLocal values of whoever started this.</summary>
         internal ExecutionContext? Context { get; }
 
@@ -53,7 +59,11 @@ namespace Toolspan
         }
 
         /// <summary>Asks it to stop. That it has ended already is no error.</summary>
-        internal void Cancel() => NativeMethods.ts_cancel(Pump.Number, Number);
+        internal void Cancel()
+        {
+            IsCancelled = true;
+            NativeMethods.ts_cancel(Pump.Number, Number);
+        }
 
         /// <summary>The result; while the caller waits, its token cancels.</summary>
         internal async Task<JsonElement> ResultAsync(CancellationToken token)
@@ -86,10 +96,14 @@ namespace Toolspan
         internal string? CallId { get; }
     }
 
+    /// <summary>Nobody waits any more for what a function of the program was to be called for.</summary>
+    internal sealed class UnwantedException : Exception { }
+
     /// <summary>A question of the library that a function of the program answers.</summary>
     internal sealed class HostCall
     {
         private readonly CancellationTokenSource cancel = new CancellationTokenSource();
+        private volatile bool cancelled;
 
         internal HostCall(JsonElement call, Operation operation)
         {
@@ -113,19 +127,37 @@ namespace Toolspan
         /// <summary>Cancelled when nobody waits for the answer any more.</summary>
         internal CancellationToken Token => cancel.Token;
 
+        /// <summary>What becomes of an answer that nobody takes.</summary>
+        internal Action? Untaken { get; set; }
+
+        /// <summary>
+        /// What a function is told. The last step before the function: one whose call was taken back, or whose operation or engine has
+        /// ended, is not entered.
+        /// </summary>
+        internal T Begin<T>(Func<JsonElement, T> read)
+        {
+            var told = read(Payload);
+            if (cancelled || Operation.IsCancelled || Operation.Pump.IsClosed) throw new UnwantedException();
+            return told;
+        }
+
         /// <summary>Tells the function, away from the thread that delivers, and whatever its callbacks throw.</summary>
-        internal void Cancel() => ThreadPool.UnsafeQueueUserWorkItem(
-            state =>
-            {
-                try
+        internal void Cancel()
+        {
+            cancelled = true;
+            ThreadPool.UnsafeQueueUserWorkItem(
+                state =>
                 {
-                    ((CancellationTokenSource)state!).Cancel();
-                }
-                catch (AggregateException)
-                {
-                    // Callbacks of the program; nobody waits for them.
-                }
-            },
-            cancel);
+                    try
+                    {
+                        ((CancellationTokenSource)state!).Cancel();
+                    }
+                    catch (AggregateException)
+                    {
+                        // Callbacks of the program; nobody waits for them.
+                    }
+                },
+                cancel);
+        }
     }
 }

@@ -145,6 +145,10 @@ namespace Toolspan
             Pending.TryGetValue(item.GetProperty("op").GetUInt64(), out var operation);
             switch (item.GetProperty("type").GetString())
             {
+                case "host_call" when item.GetProperty("kind").GetString() == "http.close":
+                    // Not behind a slow sink: a connection waits for it.
+                    if (operation != null) ThreadPool.UnsafeQueueUserWorkItem(_ => operation.Bodies.Close(item.GetProperty("payload")), null);
+                    break;
                 case "host_call" when item.GetProperty("call").GetUInt64() == 0:
                     if (pump.TryGetTarget(out var own)) own.sink.Add(item, Function(item.GetProperty("handler").GetUInt64()));
                     break;
@@ -171,6 +175,7 @@ namespace Toolspan
         {
             if (operation is null || !Pending.TryRemove(operation.Number, out _)) return false;
             foreach (var call in operation.Calls.Values) call.Cancel();
+            operation.Bodies.End();
             return true;
         }
 
@@ -200,6 +205,10 @@ namespace Toolspan
                     writer.WriteEndObject();
                 });
             }
+            catch (UnwantedException)
+            {
+                return;
+            }
             catch (Exception e)
             {
                 // Kept before the answer is given: the end of the operation may follow at once.
@@ -208,14 +217,28 @@ namespace Toolspan
                 {
                     writer.WriteStartObject();
                     writer.WriteStartObject("error");
-                    writer.WriteString("message", e.Message);
+                    writer.WriteString("message", MessageOf(e));
                     writer.WriteString("type", e.GetType().Name);
                     writer.WriteEndObject();
                     writer.WriteEndObject();
                 });
             }
             // Whose question was taken back gets no answer.
-            if (call.Operation.Calls.TryRemove(call.Number, out _)) Native.Respond(call.Operation.Pump.Number, call.Number, reply);
+            var wanted = call.Operation.Calls.TryRemove(call.Number, out _);
+            if (!wanted || !Native.Respond(call.Operation.Pump.Number, call.Number, reply)) call.Untaken?.Invoke();
+        }
+
+        /// <summary>What an exception of the program says; its kind where it cannot say anything.</summary>
+        private static string MessageOf(Exception e)
+        {
+            try
+            {
+                return e.Message;
+            }
+            catch (Exception)
+            {
+                return e.GetType().Name;
+            }
         }
     }
 }

@@ -9,9 +9,14 @@ namespace Toolspan
     /// <summary>Hands over what wants no answer, in order, on a thread of the pool. What the program's function throws ends here.</summary>
     internal sealed class Sink
     {
+        /// <summary>How much a function may lag behind, as in the library itself (SPEC 9).</summary>
+        private const int Limit = 8192;
+
         private readonly ConcurrentQueue<Action> queue = new ConcurrentQueue<Action>();
         private readonly Action<LogRecord>? log;
         private int waiting;
+        // Only the thread that delivers counts.
+        private int dropped;
         private volatile bool muted;
 
         internal Sink(Action<LogRecord>? log) => this.log = log;
@@ -27,10 +32,6 @@ namespace Toolspan
                 case "metric" when function is Action<MetricEvent> onMetric && MetricEvent.Read(payload) is MetricEvent metric:
                     Hand(() => onMetric(metric));
                     break;
-                case "http.close":
-                    // Not behind a slow sink: a connection waits for it.
-                    ThreadPool.UnsafeQueueUserWorkItem(_ => HttpBodies.Close(payload), null);
-                    break;
             }
         }
 
@@ -45,9 +46,30 @@ namespace Toolspan
         /// <summary>Nothing is handed over any more.</summary>
         internal void Mute() => muted = true;
 
-        private void Hand(Action item) => Add(() =>
+        private void Hand(Action item)
         {
-            if (!muted) item();
+            if (Volatile.Read(ref waiting) >= Limit)
+            {
+                dropped++;
+                return;
+            }
+            if (dropped > 0)
+            {
+                Tell(dropped);
+                dropped = 0;
+            }
+            Add(() =>
+            {
+                if (!muted) item();
+            });
+        }
+
+        private void Tell(int count) => Add(() =>
+        {
+            if (!muted) log?.Invoke(new LogRecord
+            {
+                Level = LogSeverity.Warn, Target = "bridge", Message = $"{count} log and metric events were dropped because the program's sinks lag behind",
+            });
         });
 
         private void Add(Action item)

@@ -98,9 +98,10 @@ namespace Toolspan
             new Tool(name, description, function, options ?? Values.Options);
 
         /// <summary>Runs the function; the answer is what the library takes.</summary>
-        internal async Task<Action<Utf8JsonWriter>> AnswerAsync(JsonElement payload, CancellationToken token)
+        internal async Task<Action<Utf8JsonWriter>> AnswerAsync(HostCall call)
         {
-            var value = await function(payload.GetProperty("args"), new ToolCallContext(payload, token)).ConfigureAwait(false);
+            var args = call.Begin(payload => payload.GetProperty("args"));
+            var value = await function(args, new ToolCallContext(call.Payload, call.Token)).ConfigureAwait(false);
             return writer =>
             {
                 writer.WriteStartObject();
