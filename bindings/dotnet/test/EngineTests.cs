@@ -198,6 +198,39 @@ public sealed class EngineTests
     }
 
     [Test]
+    public async Task ASecondCloseKeepsToItsOwnTime()
+    {
+        await using var scenario = await Fixtures.Server(stubborn: true);
+        var engine = new Engine();
+        await engine.CreateToolkitAsync(new ToolkitOptions { McpConfigText = scenario.Config });
+        var first = engine.CloseAsync();
+        Check.True(!await engine.CloseAsync(TimeSpan.FromMilliseconds(20)));
+        // The first still waits for the server and what it started.
+        Check.Equal(2, (int)(await scenario.Seen())["mcp"]!["srv"]!["processes"]!["alive"]!);
+        Check.True(await first);
+    }
+
+    [Test]
+    public async Task TheTimeOfACloseMayBeWithoutEnd()
+    {
+        foreach (var timeout in new[] { Timeout.InfiniteTimeSpan, TimeSpan.MaxValue })
+        {
+            await using var scenario = await Fixtures.Server(stubborn: true);
+            var engine = new Engine();
+            await engine.CreateToolkitAsync(new ToolkitOptions { McpConfigText = scenario.Config });
+            Check.True(await engine.CloseAsync(timeout));
+        }
+    }
+
+    [Test]
+    public async Task ATimeThatIsNoneClosesNothing()
+    {
+        var engine = Engine.Shared;
+        await Check.Throws<ArgumentOutOfRangeException>(() => engine.CloseAsync(TimeSpan.FromSeconds(-1)));
+        Check.True(ReferenceEquals(engine, Engine.Shared));
+    }
+
+    [Test]
     public async Task CountersReturnToZero()
     {
         var engine = new Engine();

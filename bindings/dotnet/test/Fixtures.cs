@@ -34,6 +34,12 @@ internal static class Fixtures
     internal static Task<Scenario> OneCall(string name, object args) =>
         Model(new { calls = new[] { new { id = "c1", name, args } } }, new { text = "done" });
 
+    /// <summary>An MCP server of two processes; a stubborn one ends only when it is killed.</summary>
+    internal static Task<Scenario> Server(bool stubborn) => Scenario(new
+    {
+        mcp = new { srv = new { transport = "stdio", tools = new[] { new { name = "a" } }, grandchild = true, ignoreEof = stubborn, ignoreTerm = stubborn } },
+    });
+
     internal static async Task<JsonNode> Ask(HttpMethod method, string path, object? body = null)
     {
         using var request = new HttpRequestMessage(method, Served.Value.Control + path);
@@ -54,6 +60,9 @@ internal sealed class Scenario : IAsyncDisposable
     internal string BaseUrl => (string)made["llm"]!["main"]!["baseUrl"]!;
 
     internal JsonNode Server(string name) => made["mcp"]![name]!;
+
+    /// <summary>The configuration of the MCP server <c>srv</c>.</summary>
+    internal string Config => JsonSerializer.Serialize(new { mcpServers = new { srv = new { command = Server("srv")["command"] } } });
 
     internal ClientOptions Options => new() { BaseUrl = BaseUrl, Style = Style.OpenAI, Model = "m", ApiKey = "k" };
 

@@ -1,5 +1,6 @@
 using System;
 using System.Collections.Concurrent;
+using System.Collections.Generic;
 using System.IO;
 using System.Reflection;
 using System.Runtime.InteropServices;
@@ -34,13 +35,17 @@ namespace Toolspan
     internal static unsafe class Native
     {
         /// <summary>
-        /// How long the end of the process waits at most: as long as the library needs for children that have to be killed. Less, and
+        /// How long the end of the process waits at most: twice what the library needs for children that have to be killed. Less, and
         /// the process may be gone before they are.
         /// </summary>
-        private const ulong ExitMs = 2000;
+        private const ulong ExitMs = 4000;
 
         internal static readonly ConcurrentDictionary<ulong, byte> Open = new ConcurrentDictionary<ulong, byte>();
 
+        /// <summary>How long a process that does end is gone for sure once its engines are closed.</summary>
+        private const int HeldBackMs = 1000;
+
+        private static readonly ManualResetEventSlim Exited = new ManualResetEventSlim();
         private static int exiting;
 
         private static readonly Lazy<bool> Library = new Lazy<bool>(Load);
@@ -84,11 +89,9 @@ namespace Toolspan
         {
             byte* events;
             ulong length;
-            if (NativeMethods.ts_poll(engine, ulong.MaxValue, 0, &events, &length) != NativeMethods.TS_OK)
-            {
-                NativeMethods.ts_text_free(events, length);
-                return false;
-            }
+            var status = NativeMethods.ts_poll(engine, ulong.MaxValue, 0, &events, &length);
+            if (status == NativeMethods.TS_CLOSED) return false;
+            Check(status, events, length);
             try
             {
                 foreach (var item in Json.ParseArray(Span(events, length))) deliver(item);
@@ -121,7 +124,7 @@ namespace Toolspan
         private static void Check(int status, byte* text, ulong length)
         {
             if (status == NativeMethods.TS_OK) return;
-            if (IsEnding) Thread.Sleep(Timeout.Infinite);
+            HoldBack();
             if (status == NativeMethods.TS_REFUSED) throw Exceptions.Of(ErrorRecord.Read(Take(text, length)), null);
             throw Failure(ErrorCodes.InternalPanic, $"the library answered {status}");
         }
@@ -177,16 +180,32 @@ namespace Toolspan
         }
 
         /// <summary>
-        /// Whether the process is ending and this is not the thread that ends it. Nothing fails then because of the end: what other
-        /// threads wait for does not come any more, and an exception of theirs would turn the end into a crash.
+        /// Other threads than the one that ends the process hear of the end when that could have happened, and did not since a handler of
+        /// the program still waits for them. Before, what they wait for would fail, which in a main program turns the end into a crash.
         /// </summary>
-        internal static bool IsEnding => Volatile.Read(ref exiting) != 0 && Volatile.Read(ref exiting) != Environment.CurrentManagedThreadId;
+        internal static void HoldBack()
+        {
+            var thread = Volatile.Read(ref exiting);
+            if (thread != 0 && thread != Environment.CurrentManagedThreadId) Exited.Wait();
+        }
 
-        // Children that ignore the end of their input would else stay behind.
+        // Children that ignore the end of their input would else stay behind. Side by side: the time is for all of them.
         private static void Exit()
         {
             Volatile.Write(ref exiting, Environment.CurrentManagedThreadId);
-            foreach (var engine in Open.Keys) NativeMethods.ts_engine_close(engine, ExitMs);
+            var closing = new List<Thread>();
+            foreach (var engine in Open.Keys)
+            {
+                var thread = new Thread(() => Close(engine, ExitMs)) { IsBackground = true };
+                thread.Start();
+                closing.Add(thread);
+            }
+            foreach (var thread in closing) thread.Join();
+            new Thread(() =>
+            {
+                Thread.Sleep(HeldBackMs);
+                Exited.Set();
+            }) { IsBackground = true }.Start();
         }
 
 #if NET5_0_OR_GREATER

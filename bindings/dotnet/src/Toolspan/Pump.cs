@@ -96,15 +96,20 @@ namespace Toolspan
         /// <summary>Ends everything that is open. After it nothing reaches the program any more.</summary>
         internal async Task<bool> CloseAsync(TimeSpan timeout)
         {
+            if (timeout < TimeSpan.Zero && timeout != Timeout.InfiniteTimeSpan) throw new ArgumentOutOfRangeException(nameof(timeout));
+            // Weeks are for ever, which is also what a timer cannot measure.
+            var forever = timeout == Timeout.InfiniteTimeSpan || timeout.TotalMilliseconds > int.MaxValue;
             IsClosed = true;
-            var deadline = Task.Delay(timeout);
+            var deadline = Task.Delay(forever ? Timeout.InfiniteTimeSpan : timeout);
             // A thread of its own: those of the pool may all be waiting for this.
             var ended = await Task.Factory.StartNew(
-                () => Native.Close(Number, (ulong)Math.Max(0, timeout.TotalMilliseconds)),
+                () => Native.Close(Number, forever ? ulong.MaxValue : (ulong)timeout.TotalMilliseconds),
                 CancellationToken.None,
                 TaskCreationOptions.LongRunning,
                 TaskScheduler.Default).ConfigureAwait(false);
-            if (Volatile.Read(ref started) != 0) await collected.Task.ConfigureAwait(false);
+            var told = Volatile.Read(ref started) == 0 ? Task.CompletedTask : collected.Task;
+            // Another close may be under way, and take longer than this one is to.
+            ended &= await Task.WhenAny(told, deadline).ConfigureAwait(false) == told;
             await Task.WhenAny(sink.Drained(), deadline).ConfigureAwait(false);
             sink.Mute();
             return ended;
@@ -135,13 +140,28 @@ namespace Toolspan
         private static void Collect(ulong engine, WeakReference<Pump> pump)
         {
             void Deliver(JsonElement item) => Pump.Deliver(item, pump);
-            while (Native.Poll(engine, Deliver)) { }
+            var reason = new ErrorRecord { Code = ErrorCodes.Closed, Message = "the engine was closed" };
+            try
+            {
+                while (Native.Poll(engine, Deliver)) { }
+            }
+            catch (Exception e)
+            {
+                // A defect. Nobody collects any more, so nothing more may be started.
+                reason = (e as IToolspanError)?.Record
+                    ?? new ErrorRecord { Code = ErrorCodes.Internal, Message = $"an event could not be delivered: {e.Message}" };
+                Native.Close(engine, 0);
+            }
+            foreach (var operation in Pending.Values)
+            {
+                if (operation.Pump.Number == engine && End(operation)) operation.Fail(reason);
+            }
             if (pump.TryGetTarget(out var own)) own.collected.TrySetResult(true);
         }
 
         private static void Deliver(JsonElement item, WeakReference<Pump> pump)
         {
-            if (Native.IsEnding) return;
+            Native.HoldBack();
             Pending.TryGetValue(item.GetProperty("op").GetUInt64(), out var operation);
             switch (item.GetProperty("type").GetString())
             {
