@@ -116,7 +116,7 @@ public final class Shim {
                     case "beforeLLM" -> hooks.beforeLLM(told -> change(function.call(told.toMap()), new LlmChange()));
                     case "afterLLM" -> hooks.afterLLM(told -> function.call(told.toMap()));
                     case "beforeTool" -> hooks.beforeTool(told -> change(function.call(told.toMap()), new ToolChange()));
-                    case "afterTool" -> hooks.afterTool(told -> change(function.call(told.toMap()), new ToolChange()));
+                    case "afterTool" -> hooks.afterTool(told -> map(function.call(told.toMap())).get("result") instanceof Map<?, ?> result ? ToolResult.of(map(result)) : null);
                     default -> hooks.set(key, value);
                 }
             });

@@ -129,7 +129,7 @@ private class Functions(handlers: Values) {
                 "beforeLLM" -> beforeLLM { function!!.call(it.toMap()).change(LlmChange()) }
                 "afterLLM" -> afterLLM { function!!.call(it.toMap()) }
                 "beforeTool" -> beforeTool { function!!.call(it.toMap()).change(ToolChange()) }
-                "afterTool" -> afterTool { function!!.call(it.toMap()).change(ToolChange()) }
+                "afterTool" -> afterTool { @Suppress("UNCHECKED_CAST") ((function!!.call(it.toMap()) as Values?)?.get("result") as Values?)?.let(ToolResult::of) }
                 else -> set(key, value)
             }
         }

@@ -9,6 +9,7 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.*;
 import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import kotlin.coroutines.Continuation;
 import org.junit.jupiter.api.Test;
@@ -113,8 +114,45 @@ class JavaTest {
              var toolkit = engine.createToolkit(new ToolkitOptions().tool(Tool.of("taken", "d", ANY, (args, call) -> "1")))) {
             assertFalse(toolkit.register(Tool.of("taken", "d", ANY, (args, call) -> "2")));
             assertEquals("1", toolkit.execute("taken").output());
-            assertEquals(1, lines.size(), lines.toString());
-            assertTrue(lines.get(0).startsWith("WARNING toolkit: ") && lines.get(0).contains("taken"), lines.toString());
+        }
+        assertEquals(1, lines.size(), lines.toString());
+        assertTrue(lines.get(0).startsWith("WARNING toolkit: ") && lines.get(0).contains("taken"), lines.toString());
+    }
+
+    /** Hooks say what they have to say, and no more. */
+    @Test
+    void hooksAreFunctionsOfJava() throws Exception {
+        var script = Map.of("llm", Map.of("main", Map.of("style", "openai", "replies", List.of(
+            Map.of("calls", List.of(Map.of("id", "c1", "name", "add", "args", Map.of("a", 1, "b", 2)))), Map.of("text", "done")))));
+        var answers = new AtomicInteger();
+        try (var scenario = Fixtures.INSTANCE.scenario(script);
+             var engine = new Engine();
+             var toolkit = engine.createToolkit(new ToolkitOptions().tool(Tool.of("add", "Add", Sum.class, (sum, call) -> sum.a() + sum.b())));
+             var client = engine.createClient(scenario.upstream("main").hooks(new Hooks()
+                 .afterLLM(told -> answers.incrementAndGet())
+                 .beforeTool(told -> new ToolChange().args(Map.of("a", 5, "b", 6)))
+                 .afterTool(told -> new ToolResult(told.result().output() + "!"))))) {
+            assertEquals("11!", client.run("1 + 2?", new RunOptions().toolkit(toolkit)).toolCalls().get(0).output());
+            assertEquals(2, answers.get());
+        }
+    }
+
+    /** What suspends for Kotlin blocks under the same name for Java, and gives a future. */
+    @Test
+    void whatTakesTimeHasThreeForms() {
+        for (Class<?> type : List.of(Engine.class, Toolkit.class, Client.class, Conversation.class, StoredConversations.class, Toolspan.class)) {
+            var methods = Stream.of(type.getDeclaredMethods()).filter(it -> Modifier.isPublic(it.getModifiers()) && !it.getName().contains("$")).toList();
+            var suspending = new TreeSet<String>();
+            var blocking = new TreeSet<String>();
+            var futures = new TreeSet<String>();
+            for (Method method : methods) {
+                if (List.of(method.getParameterTypes()).contains(Continuation.class)) suspending.add(method.getName());
+                else if (method.getReturnType() == CompletableFuture.class) futures.add(method.getName());
+                else if (!method.isSynthetic()) blocking.add(method.getName());
+            }
+            assertFalse(suspending.isEmpty(), type.toString());
+            assertEquals(new TreeSet<>(suspending.stream().map(it -> it + "Async").toList()), futures, type.toString());
+            assertTrue(blocking.containsAll(suspending), type + " " + suspending + " " + blocking);
         }
     }
 

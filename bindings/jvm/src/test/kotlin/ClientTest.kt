@@ -1,6 +1,10 @@
 import dev.toolspan.*
 import java.net.http.HttpClient
+import java.io.InputStream
 import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.CountDownLatch
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.TimeUnit.SECONDS
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.awaitCancellation
@@ -9,6 +13,7 @@ import kotlinx.coroutines.flow.first
 import kotlinx.coroutines.flow.toList
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.withTimeout
 import org.junit.jupiter.api.AfterAll
 import org.junit.jupiter.api.Assertions.assertEquals
 import org.junit.jupiter.api.Assertions.assertSame
@@ -87,7 +92,7 @@ class ClientTest {
     fun `the program's store, transport, hooks and sinks are used`(): Unit = runBlocking {
         Fixtures.scenario(says("hello")).use { scenario ->
             val kept = ConcurrentHashMap<String, Transcript>()
-            val metrics = mutableListOf<MetricEvent>()
+            val metrics = LinkedBlockingQueue<MetricEvent>()
             val sent = mutableListOf<String>()
             val jdk = HttpTransport.of(HttpClient.newHttpClient())
             val client = engine.createClient(
@@ -100,9 +105,61 @@ class ClientTest {
             assertEquals(listOf("user", "assistant"), kept.getValue("c1").messages.map { it["role"] })
             assertEquals(kept["c1"], client.conversationStore().get("c1"))
             assertEquals(listOf("POST"), sent)
-            assertEquals(listOf("llm", "run"), metrics.map { it.type })
+            assertEquals(listOf("llm", "run"), List(2) { metrics.poll(10, SECONDS)?.type })
             val body = Json.write(scenario.seen())
             assertTrue("\\\"model\\\":\\\"other\\\"" in body && "\\\"seed\\\":7" in body, body)
+        }
+    }
+
+    private class Body(private val read: () -> Int) : InputStream() {
+        val closed = CompletableDeferred<Unit>()
+
+        override fun read() = read.invoke()
+        override fun close() { closed.complete(Unit) }
+    }
+
+    private val nowhere = ClientOptions().baseUrl("http://127.0.0.1:9").style(Style.OPENAI).model("m").apiKey("k")
+
+    @Test
+    fun `a body that comes when nobody waits any more is closed`(): Unit = runBlocking {
+        val asked = CompletableDeferred<Unit>()
+        val over = CountDownLatch(1)
+        val body = Body { -1 }
+        // They are looked at when the transport has answered.
+        val headers = object : AbstractList<HttpHeader>() {
+            override val size: Int get() = 0.also { asked.complete(Unit); over.await() }
+            override fun get(index: Int) = throw IndexOutOfBoundsException()
+        }
+        val client = engine.createClient(nowhere.httpClient { _: HttpRequest -> HttpResponse(200, headers, body) })
+        val run = launch(Dispatchers.Default) { client.run("go") }
+        asked.await()
+        run.cancelAndJoin()
+        over.countDown()
+        withTimeout(10_000) { body.closed.await() }
+    }
+
+    @Test
+    fun `a body that is being read is closed with its run, whatever sinks do`(): Unit = runBlocking {
+        val reading = CompletableDeferred<Unit>()
+        val release = CountDownLatch(1)
+        lateinit var body: Body
+        body = Body { reading.complete(Unit); runBlocking { body.closed.await() }; -1 }
+        val own = Engine(EngineOptions().logLevel(LogLevel.WARN).log { release.await() })
+        own.createToolkit { tool<Fields>("t", "d") { } }.register(tool<Fields>("t", "d") { })
+        val client = own.createClient(nowhere.httpClient { _: HttpRequest -> HttpResponse(200, emptyList(), body) })
+        val run = launch(Dispatchers.Default) { client.run("go") }
+        reading.await()
+        run.cancelAndJoin()
+        withTimeout(10_000) { body.closed.await() }
+        release.countDown()
+        assertTrue(own.close(5000))
+    }
+
+    @Test
+    fun `a client of the JDK that follows redirects is refused`() {
+        for (follows in listOf(HttpClient.Redirect.NORMAL, HttpClient.Redirect.ALWAYS)) {
+            val client = HttpClient.newBuilder().followRedirects(follows).build()
+            assertEquals("httpClient", assertThrows(InvalidArgumentException::class.java) { ClientOptions().httpClient(client) }.path)
         }
     }
 

@@ -133,9 +133,9 @@ class ToolkitTest {
         assertTrue(schema.endsWith(""""required":["size","tags","price","lines"]}"""), schema)
         unchecked(add, order).use { tk ->
             assertEquals("3", tk.execute("add", mapOf("a" to 1, "b" to 2)).output)
-            assertEquals("b is missing", tk.execute("add", mapOf("a" to 1)).output)
-            assertEquals("a must be a number, not \"x\"", tk.execute("add", mapOf("a" to "x", "b" to 2)).output)
-            assertEquals("a must be an integer of that size, not 3000000000", tk.execute("add", mapOf("a" to 3_000_000_000, "b" to 2)).output)
+            assertEquals("Invalid arguments. b: is missing", tk.execute("add", mapOf("a" to 1)).output)
+            assertEquals("Invalid arguments. a: must be a number, not \"x\"", tk.execute("add", mapOf("a" to "x", "b" to 2)).output)
+            assertEquals("Invalid arguments. a: must be an integer of that size, not 3000000000", tk.execute("add", mapOf("a" to 3_000_000_000, "b" to 2)).output)
             val args = """{"size":"LARGE","tags":["x","x"],"price":{"eur":1},"lines":[{"a":1,"b":2}]}"""
             assertEquals("LARGE [x] - {eur=1.0} [Add(a=1, b=2)]", tk.execute("order", args).output)
         }

@@ -18,7 +18,7 @@ import kotlinx.coroutines.flow.Flow
  * A prompt is text, or a list of [ContentPart]s; it may be empty when there is a history.
  */
 public class Client internal constructor(internal val engine: Engine, number: Long, encoded: Encoded) : AutoCloseable {
-    internal val handle = Handle(this, engine.pump, "client", number, encoded)
+    internal val handle = Handle(engine, "client", number, encoded)
 
     /** Sends the prompt, executes the calls the model asks for, and repeats until it answers or a limit is reached. */
     @JvmSynthetic
@@ -143,7 +143,15 @@ public class Client internal constructor(internal val engine: Engine, number: Lo
     public fun metrics(): String = handle.call("client.metrics")["text"] as String
 
     /** Ends the runs of the client. */
-    override fun close(): Unit = closing(handle)
+    @JvmSynthetic
+    @JvmName("close")
+    public suspend fun closeSuspending(): Unit = handle.close()
+
+    /** Ends the runs of the client. An interrupt ends only the wait. */
+    override fun close(): Unit = handle.closeBlocking()
+
+    /** The same, as a future. */
+    public fun closeAsync(): CompletableFuture<Unit> = engine.pump.promised { handle.close() }
 
     private suspend fun perform(op: String, prompt: Any, options: RunOptions, id: String? = null): RunResult {
         val (operation, outcome) = engine.pump.outcome(op, request(prompt, options) + present("id" to id), keep = listOf(this, options.toolkit))
@@ -159,7 +167,7 @@ public class Client internal constructor(internal val engine: Engine, number: Lo
 
 /** Prompts that follow each other (SPEC 7.7). */
 public class Conversation internal constructor(private val client: Client, private val toolkit: Toolkit?, number: Long) : AutoCloseable {
-    private val handle = Handle(this, client.engine.pump, "conversation", number, null)
+    private val handle = Handle(client.engine, "conversation", number, null)
 
     /** The next prompt. */
     @JvmSynthetic
@@ -196,6 +204,9 @@ public class Conversation internal constructor(private val client: Client, priva
     @Throws(InterruptedException::class)
     public fun messagesBlocking(): List<Map<String, Any?>> = waiting { messages() }
 
+    /** The same, as a future. */
+    public fun messagesAsync(): CompletableFuture<List<Map<String, Any?>>> = handle.pump.promised { messages() }
+
     /** Forgets what was said. */
     @JvmSynthetic
     public suspend fun reset() {
@@ -207,8 +218,19 @@ public class Conversation internal constructor(private val client: Client, priva
     @Throws(InterruptedException::class)
     public fun resetBlocking(): Unit = waiting { reset() }
 
+    /** The same, as a future. */
+    public fun resetAsync(): CompletableFuture<Unit> = handle.pump.promised { reset() }
+
     /** Forgets this object; what is stored stays. */
-    override fun close(): Unit = closing(handle)
+    @JvmSynthetic
+    @JvmName("close")
+    public suspend fun closeSuspending(): Unit = handle.close()
+
+    /** Forgets this object; what is stored stays. An interrupt ends only the wait. */
+    override fun close(): Unit = handle.closeBlocking()
+
+    /** The same, as a future. */
+    public fun closeAsync(): CompletableFuture<Unit> = handle.pump.promised { handle.close() }
 
     private suspend fun perform(prompt: Any): RunResult {
         val (operation, outcome) = handle.pump.outcome("conversation.send", handle.args("prompt" to prompt), keep = listOf(this, client, toolkit))
@@ -228,6 +250,9 @@ public class StoredConversations internal constructor(private val client: Client
     @Throws(InterruptedException::class)
     public fun getBlocking(id: String): Transcript? = waiting { get(id) }
 
+    /** The same, as a future; it gives null when there is none. */
+    public fun getAsync(id: String): CompletableFuture<Transcript?> = client.engine.pump.promised { get(id) }
+
     /** Keeps a conversation of the client's style: its messages. */
     @JvmSynthetic
     public suspend fun save(id: String, messages: List<Map<String, Any?>>): Unit = keep(id, messages)
@@ -245,6 +270,13 @@ public class StoredConversations internal constructor(private val client: Client
     @JvmName("save")
     @Throws(InterruptedException::class)
     public fun saveBlocking(id: String, transcript: Transcript): Unit = waiting { keep(id, transcript) }
+
+    /** The same, as a future. */
+    public fun saveAsync(id: String, messages: List<Map<String, Any?>>): CompletableFuture<Unit> =
+        client.engine.pump.promised { keep(id, messages) }
+
+    /** The same, as a future. */
+    public fun saveAsync(id: String, transcript: Transcript): CompletableFuture<Unit> = client.engine.pump.promised { keep(id, transcript) }
 
     private suspend fun keep(id: String, what: Any) {
         client.engine.pump.perform("store.save", client.handle.args("id" to id, "messages" to what), keep = client)

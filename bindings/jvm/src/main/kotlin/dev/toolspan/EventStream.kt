@@ -5,7 +5,6 @@ import dev.toolspan.internal.Operation
 import dev.toolspan.internal.Pump
 import dev.toolspan.internal.errorRecord
 import dev.toolspan.internal.waiting
-import java.lang.ref.Cleaner
 
 /**
  * The events of one run, to be read once and by one thread. It starts when the first event is asked for. Closing ends the run
@@ -14,7 +13,6 @@ import java.lang.ref.Cleaner
  */
 public class EventStream internal constructor(private val events: Events) : Iterable<Event>, Iterator<Event>, AutoCloseable {
     private var stream: Operation? = null
-    private var dropped: Cleaner.Cleanable? = null
     private var ready = ArrayDeque<Event>()
     private var last = false
 
@@ -43,7 +41,7 @@ public class EventStream internal constructor(private val events: Events) : Iter
     private suspend fun read() {
         val open = stream ?: events.start().also {
             stream = it
-            dropped = Pump.cleaner.register(this, Left(events.pump, it))
+            Pump.cleaner.register(this, Left(events.pump, it))
         }
         try {
             val (more, end) = events.next(open)

@@ -1,9 +1,8 @@
 package dev.toolspan
 
-import dev.toolspan.internal.HostFunction
-import dev.toolspan.internal.JsonMap
-import dev.toolspan.internal.Transports
-import dev.toolspan.internal.missing
+import dev.toolspan.internal.choiceOrNull
+import dev.toolspan.internal.errorRecord
+import dev.toolspan.internal.present
 import java.io.InputStream
 import java.net.URI
 import java.net.http.HttpClient
@@ -20,6 +19,13 @@ public fun interface Hook<in In : Any, out Out : Any> {
     public fun call(told: In): Out?
 }
 
+/** A function of a Java program that the library tells something. It runs as a [Hook] does. */
+public fun interface Observer<in In : Any> {
+    /** Is told. What it throws ends the run, and is the cause of the exception there. */
+    @Throws(Exception::class)
+    public fun call(told: In)
+}
+
 /** What a hook changes about a request to the model: `messages` for good, `tools` and `model` for this turn. */
 public class LlmChange : Options<LlmChange>() {
     /** The transcript from now on. */
@@ -32,9 +38,9 @@ public class LlmChange : Options<LlmChange>() {
     public fun model(value: String): LlmChange = set("model", value)
 }
 
-/** What a hook changes about a call. */
+/** What a hook says before a call: a result in place of it, or other arguments. */
 public class ToolChange : Options<ToolChange>() {
-    /** The result; before a call, in place of it. */
+    /** The result; the call is not made. */
     public fun result(value: ToolResult): ToolChange = set("result", value)
 
     /** The arguments of a call that is to be made. */
@@ -53,19 +59,19 @@ public enum class ErrorDecision(override val text: String) : Choice {
 /** A stored conversation. */
 @JvmRecord
 public data class Transcript(
-    /** The dialect of the messages. */
-    public val style: Style,
+    /** The dialect of the messages; null where it is not said, as of messages that were saved without one. */
+    public val style: Style?,
     /** The messages, without the client's system prompt. */
     public val messages: List<Map<String, Any?>>,
 ) : Model {
-    override fun toMap(): Map<String, Any?> = mapOf("version" to 1L, "style" to style.text, "messages" to messages)
+    override fun toMap(): Map<String, Any?> = present("version" to 1L, "style" to style?.text, "messages" to messages)
 
     public companion object {
         /** A transcript from its JSON. */
         @JvmStatic
         @Suppress("UNCHECKED_CAST")
         public fun of(map: Map<String, Any?>): Transcript = Transcript(
-            Style.entries.firstOrNull { it.text == map["style"] } ?: missing("style"),
+            map.choiceOrNull<Style>("style"),
             map["messages"] as List<Map<String, Any?>>,
         )
     }
@@ -146,26 +152,20 @@ public fun interface HttpTransport {
     public fun send(request: HttpRequest): HttpResponse
 
     public companion object {
-        /** Sends with the JDK's client. */
+        /** Sends with the JDK's client. One that follows redirects is refused: it would take the key along to wherever they point. */
         @JvmStatic
-        public fun of(client: HttpClient): HttpTransport = HttpTransport { request ->
-            val builder = JdkRequest.newBuilder(URI(request.url))
-                .method(request.method, JdkRequest.BodyPublishers.ofString(request.body))
-            for (header in request.headers) builder.header(header.name, header.value)
-            val response = client.send(builder.build(), BodyHandlers.ofInputStream())
-            val headers = response.headers().map().flatMap { (name, values) -> values.map { HttpHeader(name, it) } }
-            HttpResponse(response.statusCode(), headers, response.body())
+        public fun of(client: HttpClient): HttpTransport {
+            if (client.followRedirects() != HttpClient.Redirect.NEVER) {
+                throw InvalidArgumentException(errorRecord("invalid_argument", "the client must not follow redirects", "httpClient"))
+            }
+            return HttpTransport { request ->
+                val builder = JdkRequest.newBuilder(URI(request.url))
+                    .method(request.method, JdkRequest.BodyPublishers.ofString(request.body))
+                for (header in request.headers) builder.header(header.name, header.value)
+                val response = client.send(builder.build(), BodyHandlers.ofInputStream())
+                val headers = response.headers().map().flatMap { (name, values) -> values.map { HttpHeader(name, it) } }
+                HttpResponse(response.statusCode(), headers, response.body())
+            }
         }
     }
-}
-
-internal fun transportFunction(transport: suspend (HttpRequest) -> HttpResponse): HostFunction {
-    val bodies = Transports()
-    return HostFunction(
-        answers = mapOf(
-            "http.send" to { request: JsonMap -> bodies.send(transport, request) },
-            "http.read" to { payload: JsonMap -> bodies.read(payload["stream"] as Long) },
-        ),
-        notices = mapOf("http.close" to { payload: JsonMap -> bodies.close(payload["stream"] as Long) }),
-    )
 }

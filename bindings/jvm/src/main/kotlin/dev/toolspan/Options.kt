@@ -3,6 +3,7 @@ package dev.toolspan
 import dev.toolspan.internal.HostFunction
 import dev.toolspan.internal.JsonMap
 import dev.toolspan.internal.blocking
+import dev.toolspan.internal.transportFunction
 import java.net.http.HttpClient
 import java.nio.file.Path
 import java.util.concurrent.Executor
@@ -117,7 +118,7 @@ public class ClientOptions : ClientSettings<ClientOptions>() {
     /** Sends the requests to the model, in place of the library. */
     public fun httpClient(transport: HttpTransport): ClientOptions = httpClient { request -> received(transport, request) }
 
-    /** Sends the requests to the model with the JDK's client. It must not follow redirects: that is the core's business. */
+    /** Sends the requests to the model with the JDK's client, which must not follow redirects; see [HttpTransport.of]. */
     public fun httpClient(client: HttpClient): ClientOptions = httpClient(HttpTransport.of(client))
 
     /** Where conversations are kept: `memory`, or `file:DIR`. */
@@ -165,8 +166,8 @@ public class Hooks : Options<Hooks>() {
     @JvmSynthetic
     public fun afterLLM(hook: suspend (AfterLlm) -> Unit): Hooks = answer("afterLLM") { hook(AfterLlm.of(it)) }
 
-    /** After an answer of the model; what it returns is of no account. */
-    public fun afterLLM(hook: Hook<AfterLlm, Any>): Hooks = afterLLM { told -> blocking { hook.call(told) } }
+    /** After an answer of the model. */
+    public fun afterLLM(hook: Observer<AfterLlm>): Hooks = afterLLM { told -> blocking { hook.call(told) } }
 
     /** Before a call; may answer it, or change its arguments. */
     @JvmSynthetic
@@ -178,11 +179,11 @@ public class Hooks : Options<Hooks>() {
 
     /** After a call; may replace its result. */
     @JvmSynthetic
-    public fun afterTool(hook: suspend (AfterTool) -> ToolChange?): Hooks =
-        answer("afterTool") { hook(AfterTool.of(it))?.values }
+    public fun afterTool(hook: suspend (AfterTool) -> ToolResult?): Hooks =
+        answer("afterTool") { told -> hook(AfterTool.of(told))?.let { mapOf("result" to it) } }
 
     /** After a call; may replace its result. */
-    public fun afterTool(hook: Hook<AfterTool, ToolChange>): Hooks = afterTool { told -> blocking { hook.call(told) } }
+    public fun afterTool(hook: Hook<AfterTool, ToolResult>): Hooks = afterTool { told -> blocking { hook.call(told) } }
 
     private fun answer(name: String, function: suspend (JsonMap) -> Any?) =
         set(name, HostFunction(mapOf("hook.$name" to function)))
@@ -196,12 +197,15 @@ public class EngineOptions : Options<EngineOptions>() {
     /** Least level wanted. Default: every record, where there is a sink. */
     public var logLevel: LogLevel? = null
 
-    /** Worker threads. Default: the number of cores, at most 4. */
+    /** Threads of the library itself. Default: 1. */
     public var workers: Int?
         get() = read<Number>("workers")?.toInt()
         set(value) = write("workers", value)
 
-    /** Runs the program's tools, hooks and sinks. It must have room for those that run at the same time. Default: daemon threads of the engine's own. */
+    /**
+     * Runs the program's tools, hooks and sinks. It must have room for those that run at the same time; what it refuses runs on a daemon
+     * thread of the engine's own. Default: daemon threads of the engine's own.
+     */
     public var executor: Executor? = null
 
     /** Sets [log]. */

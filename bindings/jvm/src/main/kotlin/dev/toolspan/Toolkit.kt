@@ -4,7 +4,7 @@ import dev.toolspan.internal.Encoded
 import dev.toolspan.internal.Handle
 import dev.toolspan.internal.JsonMap
 import dev.toolspan.internal.because
-import dev.toolspan.internal.encoded
+import dev.toolspan.internal.encoding
 import dev.toolspan.internal.list
 import dev.toolspan.internal.mapped
 import dev.toolspan.internal.present
@@ -15,7 +15,7 @@ import java.util.concurrent.CompletableFuture
 
 /** An ordered set of tools and the connections behind them (SPEC 4). Close it, or hold it with `use` or `try`. */
 public class Toolkit internal constructor(internal val engine: Engine, number: Long, encoded: Encoded) : AutoCloseable {
-    internal val handle = Handle(this, engine.pump, "toolkit", number, encoded)
+    internal val handle = Handle(engine, "toolkit", number, encoded)
 
     /** The tools, in order. */
     public fun tools(): List<ToolInfo> = handle.call("toolkit.tools").list("tools", ToolInfo::of)
@@ -33,11 +33,10 @@ public class Toolkit internal constructor(internal val engine: Engine, number: L
     public fun adapt(provider: String): Adaptation = Adaptation.of(handle.call("toolkit.adapt", "provider" to provider))
 
     /** Adds a tool of the program; false when the name was taken. */
-    public fun register(tool: Tool): Boolean {
-        val encoded = engine.pump.encoded(mapOf("tool" to tool))
+    public fun register(tool: Tool): Boolean = engine.pump.encoding(mapOf("tool" to tool)) { encoded ->
         val registered = handle.call("toolkit.register", *encoded.options.toList().toTypedArray())["registered"] == true
         if (registered) handle.hold(encoded) else engine.pump.forget(encoded.numbers)
-        return registered
+        registered
     }
 
     /** Executes one call outside a run. [args] may have any shape of SPEC 4.4. */
@@ -61,20 +60,13 @@ public class Toolkit internal constructor(internal val engine: Engine, number: L
         engine.pump.promised { execute(name, args, timeoutMs) }
 
     /** Ends sessions, sockets and processes, and waits for that; again and again if you like. */
-    override fun close(): Unit = closing(handle)
+    @JvmSynthetic
+    @JvmName("close")
+    public suspend fun closeSuspending(): Unit = handle.close()
+
+    /** Ends sessions, sockets and processes, and waits for that; again and again if you like. An interrupt ends only the wait. */
+    override fun close(): Unit = handle.closeBlocking()
 
     /** The same, as a future. */
     public fun closeAsync(): CompletableFuture<Unit> = engine.pump.promised { handle.close() }
-}
-
-/** An interrupt ends the wait and stays to be seen; what is closed goes on closing. */
-internal fun closing(handle: Handle) {
-    val closed = handle.pump.promised { handle.close() }
-    try {
-        closed.get()
-    } catch (_: InterruptedException) {
-        Thread.currentThread().interrupt()
-    } catch (error: java.util.concurrent.ExecutionException) {
-        throw error.cause ?: error
-    }
 }

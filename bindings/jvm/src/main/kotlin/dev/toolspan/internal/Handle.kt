@@ -1,13 +1,20 @@
 package dev.toolspan.internal
 
 import dev.toolspan.ClosedException
+import dev.toolspan.Engine
 import dev.toolspan.RunResult
 import dev.toolspan.Tool
 import dev.toolspan.ToolResult
 import java.lang.ref.Cleaner
+import java.lang.ref.Reference
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.CopyOnWriteArrayList
+import java.util.concurrent.CountDownLatch
+import kotlin.coroutines.CoroutineContext
 import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.currentCoroutineContext
 import kotlinx.coroutines.future.future
 import kotlinx.coroutines.runBlocking
 
@@ -32,41 +39,92 @@ internal fun Pump.encoded(options: JsonMap): Encoded {
     return Encoded(options.mapValues { replaced(it.value) }, functions, numbers)
 }
 
+/** The same for [make], whose failure forgets the functions again. */
+internal inline fun <T> Pump.encoding(options: JsonMap, make: (Encoded) -> T): T {
+    val encoded = encoded(options)
+    try {
+        return make(encoded)
+    } catch (failed: Throwable) {
+        forget(encoded.numbers)
+        throw failed
+    }
+}
+
 /** The counterpart of an object in the engine. It is closed with the object, or when that is collected. */
-internal class Handle(owner: Any, val pump: Pump, private val kind: String, val number: Long, encoded: Encoded?) {
+internal class Handle(private val engine: Engine, private val kind: String, val number: Long, encoded: Encoded?) {
+    val pump: Pump = engine.pump
     private val functions = CopyOnWriteArrayList(encoded?.functions.orEmpty())
-    private val numbers = CopyOnWriteArrayList(encoded?.numbers.orEmpty())
-    private val dropped: Cleaner.Cleanable = Pump.cleaner.register(owner, Dropped(pump, kind, number, numbers))
+    private val dropped = Dropped(pump, kind, number, CopyOnWriteArrayList(encoded?.numbers.orEmpty()))
+    private val cleanable: Cleaner.Cleanable = Pump.cleaner.register(this, dropped)
 
     /** Arguments of an operation on the object. */
     fun args(vararg more: Pair<String, Any?>): JsonMap = mapOf(kind to number) + more
 
     /** An operation on the object that needs no waiting. */
-    fun call(op: String, vararg more: Pair<String, Any?>): JsonMap = pump.call(op, args(*more))
+    fun call(op: String, vararg more: Pair<String, Any?>): JsonMap = try {
+        pump.call(op, args(*more))
+    } finally {
+        // Or the object is closed while it is used for the last time.
+        Reference.reachabilityFence(this)
+    }
 
     /** Holds what was registered later. */
     fun hold(encoded: Encoded) {
         functions += encoded.functions
-        numbers += encoded.numbers
+        dropped.handlers += encoded.numbers
     }
 
-    /** Closes the counterpart. With the engine everything of it was closed. */
+    /** Closes the counterpart. Cancelled, it goes on closing. */
     suspend fun close() {
+        closed(closing(currentCoroutineContext())?.ended?.await())
+    }
+
+    /** The same. It needs no thread but this one, and an interrupt ends the wait and stays to be seen. */
+    fun closeBlocking() {
+        // The pump itself may open a latch, as it may hand over to a dispatcher.
+        val closing = closing(Dispatchers.Default)
+        val latch = CountDownLatch(1)
+        closing?.ended?.invokeOnCompletion { latch.countDown() } ?: latch.countDown()
         try {
-            pump.perform("$kind.close", args())
-        } catch (_: ClosedException) {
+            latch.await()
+        } catch (_: InterruptedException) {
+            return Thread.currentThread().interrupt()
         }
-        pump.forget(numbers)
+        @OptIn(ExperimentalCoroutinesApi::class)
+        closed(closing?.ended?.getCompleted())
+    }
+
+    /** Begins to close it; null when the engine was closed, and everything of it. */
+    private fun closing(context: CoroutineContext): Operation? {
+        val operation = try {
+            pump.start("$kind.close", args(), context, keep = this)
+        } catch (_: ClosedException) {
+            null
+        }
+        dropped.closed = true
+        return operation
+    }
+
+    private fun closed(outcome: Outcome?) {
+        cleanable.clean()
         functions.clear()
-        numbers.clear()
+        try {
+            outcome?.get()
+        } catch (_: ClosedException) {
+            // The engine was closed meanwhile.
+        }
     }
 }
 
 /** Knows everything but the object itself. */
-private class Dropped(val pump: Pump, val kind: String, val number: Long, val handlers: Collection<Long>) : Runnable {
+private class Dropped(val pump: Pump, val kind: String, val number: Long, val handlers: MutableCollection<Long>) : Runnable {
+    /** By the program. */
+    @Volatile
+    var closed = false
+
     override fun run() {
         pump.forget(handlers)
-        pump.discard("$kind.close", mapOf(kind to number))
+        if (!closed) pump.discard("$kind.close", mapOf(kind to number))
     }
 }
 

@@ -20,7 +20,7 @@ internal class HostFunction(
     }
 }
 
-/** Every kind that [HostFunction]s of this package answer. */
+/** Every kind that this package answers: with [HostFunction]s, and `http.read` with the [Bodies] of an operation. */
 internal val ANSWERED = listOf(
     "tool.execute",
     "hook.beforeLLM",

@@ -89,7 +89,7 @@ private fun record(type: Class<*>, json: Any?, path: String): Any {
     val values = components.map { component ->
         val place = if (path.isEmpty()) component.name else "$path.${component.name}"
         val given = json[component.name]
-        if (given == null && !isOptional(component)) throw IllegalArgumentException("$place is missing")
+        if (given == null && !isOptional(component)) misfit("$place: is missing")
         value(component.genericType, given, place)
     }
     val constructor = type.getDeclaredConstructor(*components.map(RecordComponent::getType).toTypedArray())
@@ -127,7 +127,10 @@ private fun number(type: Class<*>, json: Any?, path: String): Any {
 }
 
 private fun wrong(path: String, wanted: String, json: Any?): Nothing =
-    throw IllegalArgumentException("${path.ifEmpty { "the arguments" }} must be $wanted, not ${runCatching { encode(json) }.getOrDefault("$json").take(60)}")
+    misfit("${if (path.isEmpty()) "" else "$path: "}must be $wanted, not ${runCatching { encode(json) }.getOrDefault("$json").take(60)}")
+
+/** What the model is told about arguments that do not fit. */
+internal fun misfit(what: String, cause: Throwable? = null): Nothing = throw IllegalArgumentException("Invalid arguments. $what", cause)
 
 private fun isOptional(component: RecordComponent) = component.type == Optional::class.java
 

@@ -35,7 +35,7 @@ internal fun <T : Any> argumentsOf(type: KType, java: Class<T>, args: JsonMap): 
     try {
         return json.decodeFromJsonElement(serializerOrNull(type) as KSerializer<T>, toElement(args, "", 0))
     } catch (error: SerializationException) {
-        throw IllegalArgumentException(error.message?.lineSequence()?.first(), error)
+        misfit(error.message.orEmpty().lineSequence().first(), error)
     }
 }
 
