@@ -293,11 +293,12 @@ type callContext struct {
 
 func (c callContext) Deadline() (time.Time, bool) { return c.caller.Deadline() }
 
-// wants says whether somebody waits for a call. Whoever waits for the operation has it cancelled when its context is over.
+// wants says whether somebody waits for a call. That the caller's context is over takes nothing back by itself: a store still keeps
+// what was done.
 func (o *operation) wants(call uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.calls[call] != nil && !o.over && o.ctx.Err() == nil
+	return o.calls[call] != nil && !o.over
 }
 
 // endCall says whether an answer is still wanted.

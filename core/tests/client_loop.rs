@@ -225,6 +225,22 @@ async fn cancelling_drops_the_request() {
     llm.wait(json!({"llm": "main", "connections": 0})).await;
 }
 
+/// A token tells its children before it is cancelled itself, so a tool may end of a cancel that its run has not seen yet. Here the
+/// tool cancels the child alone, which holds that moment still.
+#[tokio::test]
+async fn a_tool_that_ended_of_a_cancel_is_not_followed_by_a_request() {
+    let calls = json!({"calls": [{"name": "t", "args": {}}]});
+    let llm = Scenario::llm("openai", json!([calls, {"text": "too late"}])).await;
+    let client = llm.client(Style::OpenAi).build().unwrap();
+    let cancelled = tool("t", |_, context| {
+        context.cancel.cancel();
+        async { Err::<String, _>("the call was cancelled") }
+    });
+    let run = client.run("hi").toolkit(&toolkit([cancelled]).await).await;
+    assert_eq!(run.unwrap_err().code(), ErrorCode::Cancelled);
+    assert_eq!(llm.bodies().await.len(), 1);
+}
+
 #[tokio::test]
 async fn closing_the_client_ends_its_runs() {
     let llm = Scenario::llm("openai", json!([{"hang": true}])).await;

@@ -49,6 +49,10 @@ pub(super) fn millis(since: Instant) -> u64 {
 /// Turns until the model answers or a limit is reached. Dropping the future at any point leaves the state in order.
 pub(super) async fn turns(cx: &Cx<'_>, state: &mut State) -> Result<End> {
     for turn in 1..=cx.max_turns {
+        // A token tells its children first: tools may have ended of a cancel that the run has not seen yet.
+        if cx.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
         let prepared = prepare(cx, state, turn).await?;
         let answer = ask_model(cx, state, prepared.body).await?;
         if let Some(hook) = &cx.inner.options.hooks.after_llm {

@@ -28,9 +28,6 @@ namespace Toolspan
 
         internal ulong Number { get; }
 
-        /// <summary>Somebody asked it to stop.</summary>
-        internal bool IsCancelled { get; private set; }
-
         /// <summary>Answers to requests of the program's own handler that are being read.</summary>
         internal HttpBodies Bodies { get; } = new HttpBodies();
 
@@ -59,11 +56,7 @@ namespace Toolspan
         }
 
         /// <summary>Asks it to stop. That it has ended already is no error.</summary>
-        internal void Cancel()
-        {
-            IsCancelled = true;
-            NativeMethods.ts_cancel(Pump.Number, Number);
-        }
+        internal void Cancel() => NativeMethods.ts_cancel(Pump.Number, Number);
 
         /// <summary>The result; while the caller waits, its token cancels.</summary>
         internal async Task<JsonElement> ResultAsync(CancellationToken token)
@@ -132,12 +125,12 @@ namespace Toolspan
 
         /// <summary>
         /// What a function is told. The last step before the function: one whose call was taken back, or whose operation or engine has
-        /// ended, is not entered.
+        /// ended, is not entered. That somebody cancelled the operation takes nothing back by itself: a store still keeps what was done.
         /// </summary>
         internal T Begin<T>(Func<JsonElement, T> read)
         {
             var told = read(Payload);
-            if (cancelled || Operation.IsCancelled || Operation.Pump.IsClosed) throw new UnwantedException();
+            if (cancelled || Operation.Pump.IsClosed) throw new UnwantedException();
             return told;
         }
 
