@@ -223,7 +223,8 @@ impl Repair<'_> {
             Value::String(name) if types::normal(&name).is_some() => {
                 self.work
                     .lose("", Action::Converted, "a type in place of a schema");
-                json!({"type": types::normal(&name)})
+                let map = Map::from_iter([("type".to_owned(), json!(types::normal(&name)))]);
+                Value::Object(self.object(map, depth))
             }
             _ => {
                 self.work

@@ -3,7 +3,6 @@
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
 
 use super::anthropic::{Counts, answer};
 use super::text::{text_of, text_or_empty};
@@ -60,7 +59,8 @@ struct Delta<'a> {
 /// What has arrived so far.
 #[derive(Default)]
 pub(crate) struct Assembler {
-    blocks: BTreeMap<u64, Block>,
+    /// In order of arrival, with the index that the stream gives. A block that starts at the index of another is one of its own.
+    blocks: Vec<(u64, Block)>,
     stop_reason: Option<String>,
     counts: Counts,
 }
@@ -105,12 +105,12 @@ impl Assembler {
                 if let Some(raw) = frame.content_block {
                     let block = Block::start(raw).map_err(broken)?;
                     block.show(out);
-                    self.blocks.insert(index, block);
+                    self.blocks.push((index, block));
                 }
             }
             Some("content_block_delta") => {
                 if let Some(delta) = &frame.delta {
-                    self.blocks.entry(index).or_default().add(delta, out);
+                    self.block(index).add(delta, out);
                 }
             }
             Some("message_delta") => {
@@ -129,13 +129,26 @@ impl Assembler {
         Ok(Flow::More)
     }
 
-    pub(super) fn answer(self, ids: &mut CallIds) -> Result<Answer> {
-        let blocks = self
-            .blocks
-            .into_values()
-            .filter(|block| !block.entries.is_empty())
-            .map(Block::finish)
-            .collect::<Result<_>>()?;
+    /// The block that an index means now, a new one where none has started.
+    fn block(&mut self, index: u64) -> &mut Block {
+        let started = self.blocks.iter().rposition(|(at, _)| *at == index);
+        let place = started.unwrap_or(self.blocks.len());
+        if started.is_none() {
+            self.blocks.push((index, Block::default()));
+        }
+        &mut self.blocks[place].1
+    }
+
+    pub(super) fn answer(mut self, ids: &mut CallIds) -> Result<Answer> {
+        self.blocks.sort_by_key(|(index, _)| *index);
+        let mut blocks = Vec::with_capacity(self.blocks.len());
+        for (_, mut block) in self.blocks {
+            let stray = block.stray_text()?;
+            if !block.entries.is_empty() {
+                blocks.push(block.finish()?);
+            }
+            blocks.extend(stray);
+        }
         answer(blocks, self.stop_reason.as_deref(), self.counts, ids)
     }
 }
@@ -202,13 +215,29 @@ impl Block {
         }
     }
 
+    fn kind(&self) -> Option<String> {
+        let kind = self.entries.get("type")?;
+        Some(text_of(kind).into_owned())
+    }
+
+    /// Text that was sent for a block of another kind, as the block it should have had: a reader has seen it.
+    fn stray_text(&mut self) -> Result<Option<Json>> {
+        if self.text.is_empty() || self.kind().as_deref() == Some("text") {
+            return Ok(None);
+        }
+        #[derive(serde::Serialize)]
+        struct Text {
+            r#type: &'static str,
+            text: String,
+        }
+        let text = std::mem::take(&mut self.text);
+        let r#type = "text";
+        json::to_json(&Text { r#type, text }).map(Some)
+    }
+
     /// The block as a non-streaming answer would have had it: keys in the order of the start, values complete.
     fn finish(mut self) -> Result<Json> {
-        let kind = self
-            .entries
-            .get("type")
-            .map(|raw| text_of(raw).into_owned());
-        match kind.as_deref() {
+        match self.kind().as_deref() {
             Some("text") => self.set("text", &self.text.clone())?,
             Some("thinking") => {
                 self.set("thinking", &self.thinking.clone())?;

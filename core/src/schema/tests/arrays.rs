@@ -66,3 +66,19 @@ fn a_tuple_of_old_drafts_is_written_the_new_way() {
             "description": "Items in order: {\"type\":\"NUMBER\"}, {\"type\":\"string\"}."})
     );
 }
+
+#[test]
+fn an_array_that_is_a_mere_type_name_gets_its_items_too() {
+    let (out, losses) = property(Provider::OpenAi, json!({"type": "array", "items": "array"}));
+    assert_eq!(
+        out,
+        json!({"type": "array", "items": {"type": "array", "items": {}}})
+    );
+    assert_eq!(
+        losses,
+        [
+            "/properties/x/items  converted",
+            "/properties/x/items items added"
+        ]
+    );
+}
