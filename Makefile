@@ -9,7 +9,7 @@ PORTS ?= rust,c,python,node
 CASES ?= conformance/cases
 BIN := $(CARGO_TARGET_DIR)/debug
 
-.PHONY: help demo test bench suites gen check-gen conformance parity build python node c shim-go shim-dotnet shim-swift shim-kotlin shim-java
+.PHONY: help demo test bench suites fuzz gen check-gen conformance parity build python node c shim-go shim-dotnet shim-swift shim-kotlin shim-java
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,9 @@ bench: ## overhead, streams, import time and size, each against a floor in the s
 
 suites: ## public suites: MCP client conformance, and the official types of both providers; writes conformance/SUITES.md
 	@.ci/suites
+
+fuzz: ## run each fuzz target of the core: FUZZ_SECONDS=60 JOBS=1 TARGETS="sse schema"
+	@.ci/fuzz
 
 gen: build ## write the generated files
 	@$(BIN)/toolspan-codegen write

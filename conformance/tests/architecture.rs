@@ -71,6 +71,25 @@ fn every_crate_uses_only_what_the_table_allows() {
     assert_eq!(broken, Vec::<String>::new());
 }
 
+/// What is shipped is built from the workspace, so nothing in it may open the private halves to the fuzzer.
+#[test]
+fn the_feature_for_fuzzing_is_on_nowhere() {
+    let metadata = metadata();
+    let mut found = Vec::new();
+    for package in metadata["packages"].as_array().expect("packages") {
+        let by_default = &package["features"]["default"];
+        if by_default.to_string().contains("fuzzing") {
+            found.push(format!("{} by default", package["name"]));
+        }
+        for dependency in package["dependencies"].as_array().expect("dependencies") {
+            if dependency["features"].to_string().contains("fuzzing") {
+                found.push(format!("{} on {}", package["name"], dependency["name"]));
+            }
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
 /// Every Rust file below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -11,6 +11,9 @@ pub mod client;
 mod clock;
 pub mod counters;
 pub mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 pub mod json;
 pub mod log;

@@ -9,6 +9,8 @@ mod builder;
 mod conversation;
 mod event;
 mod exchange;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 pub mod hooks;
 pub mod key;
 mod options;

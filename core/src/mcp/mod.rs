@@ -10,6 +10,8 @@ mod connect;
 mod connection;
 mod expand;
 mod fields;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod handler;
 mod http;
 mod inventory;
