@@ -84,6 +84,10 @@ func executeTool(call hostCall) (any, error) {
 		CallID    string
 		TimeoutMs int64
 	}](call)
+	// Its effects would come behind the end that the caller asked for. Other functions go on: a store keeps what was done.
+	if err == nil && call.operation.ctx.Err() != nil {
+		err = errUnwanted
+	}
 	if err != nil {
 		return nil, err
 	}
