@@ -13,6 +13,7 @@ use super::hooks::{
 };
 use super::options::{Options, RetryPolicy, defaults};
 use super::{Client, key, wire};
+use crate::clock::positive;
 use crate::error::{Error, Result};
 use crate::http::{HttpTransport, ReqwestTransport};
 use crate::json::{self, Json};
@@ -317,9 +318,13 @@ impl ClientBuilder {
         at_least_one("maxTurns", u64::from(self.max_turns))?;
         at_least_one("maxToolConcurrency", self.max_tool_concurrency as u64)?;
         at_least_one("maxToolOutputBytes", self.max_tool_output_bytes as u64)?;
-        positive("firstByteTimeoutMs", Some(self.first_byte_timeout))?;
-        positive("idleTimeoutMs", Some(self.idle_timeout))?;
-        positive("timeoutMs", self.timeout)?;
+        positive(Some(self.first_byte_timeout), |why| {
+            Error::config("firstByteTimeoutMs", why)
+        })?;
+        positive(Some(self.idle_timeout), |why| {
+            Error::config("idleTimeoutMs", why)
+        })?;
+        positive(self.timeout, |why| Error::config("timeoutMs", why))?;
         for name in RESERVED_PARAMS {
             if self.request_params.contains_key(name) {
                 return Err(Error::config(
@@ -389,13 +394,6 @@ impl ClientBuilder {
 fn at_least_one(path: &str, value: u64) -> Result<()> {
     if value == 0 {
         return Err(Error::config(path, "must be at least 1"));
-    }
-    Ok(())
-}
-
-fn positive(path: &str, value: Option<Duration>) -> Result<()> {
-    if value.is_some_and(|value| value.is_zero()) {
-        return Err(Error::config(path, "must be positive"));
     }
     Ok(())
 }

@@ -130,13 +130,13 @@ pub(crate) fn malformed(style: Style, what: impl Into<String>) -> Failure {
 
 /// The endpoint without what may be secret in it.
 fn address(options: &Options) -> String {
-    let endpoint = options.endpoint.as_str();
-    let end = endpoint.find(['?', '#']).unwrap_or(endpoint.len());
-    let plain = &endpoint[..end];
-    let (scheme, rest) = plain.split_once("://").unwrap_or(("", plain));
-    let path = rest.find('/').unwrap_or(rest.len());
-    let host = rest[..path].rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}{}", &rest[path..])
+    let mut plain = options.endpoint.clone();
+    plain.set_query(None);
+    plain.set_fragment(None);
+    // Neither fails for a URL with a host, which every endpoint has.
+    let _ = plain.set_username("");
+    let _ = plain.set_password(None);
+    plain.into()
 }
 
 /// Marks an error with the style of the endpoint.

@@ -15,7 +15,7 @@ use super::run::Plan;
 use super::state::{End, State, Unanswered};
 use super::turns::{self, Cx, check_messages, millis};
 use super::wire;
-use crate::clock::later;
+use crate::clock::{later, positive};
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::log::LogLevel;
@@ -144,9 +144,7 @@ fn check(plan: &Plan) -> Result<()> {
     if plan.max_turns == Some(0) {
         return Err(Error::argument("maxTurns", "must be at least 1"));
     }
-    if plan.timeout.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(Error::argument("timeoutMs", "must be positive"));
-    }
+    positive(plan.timeout, |why| Error::argument("timeoutMs", why))?;
     if plan.model.as_ref().is_some_and(String::is_empty) {
         return Err(Error::argument("model", "must not be empty"));
     }

@@ -11,6 +11,7 @@ use super::config::{Expose, McpConfig};
 use super::plan::Purpose;
 use super::source::{LoadOptions, LoadedServer, load};
 use super::status::ServerStatus;
+use crate::clock::positive;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::log::Logger;
@@ -55,9 +56,7 @@ pub struct InventoryTool {
 /// `cancelled`, `timeout` or, where a required server cannot be used, `required_server_failed`; nothing is left open then
 /// either.
 pub async fn list_mcp_tools(config: McpConfig, options: ListOptions) -> Result<Inventory> {
-    if options.timeout.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(Error::argument("timeoutMs", "must be positive"));
-    }
+    positive(options.timeout, |why| Error::argument("timeoutMs", why))?;
     let load_options = LoadOptions {
         cancel: options.cancel,
         logger: options.logger,

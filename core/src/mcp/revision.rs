@@ -32,9 +32,8 @@ impl Revision {
 
     /// The revision of this name.
     pub fn named(name: &str) -> Option<Self> {
-        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
-        known
-            .clone()
+        ProtocolVersion::KNOWN_VERSIONS
+            .iter()
             .find(|version| version.as_str() == name)
             .map(|version| Revision::Only(version.clone()))
     }

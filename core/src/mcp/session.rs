@@ -12,7 +12,7 @@ use super::plan::ServerPlan;
 use super::result::{failure, tool_result};
 use crate::aside::aside;
 use crate::error::Error;
-use crate::log::LogLevel;
+use crate::log::{LogLevel, Logger};
 use crate::tool::{Arguments, Execute, ToolContext, ToolResult};
 
 /// A server that was connected.
@@ -42,6 +42,10 @@ impl Session {
         current
             .has_ended()
             .then(|| current.known_cause().server(self.around.server.as_str()))
+    }
+
+    pub fn logger(&self) -> &Logger {
+        &self.around.logger
     }
 
     /// Whether the server may have other tools than when it was listed.

@@ -40,7 +40,6 @@ pub(crate) struct McpSource {
     servers: BTreeMap<String, LoadedServer>,
     /// Of the others.
     others: BTreeMap<String, ServerStatus>,
-    logger: Logger,
     tasks: TaskTracker,
 }
 
@@ -105,7 +104,7 @@ impl McpSource {
     /// Lists the servers again that said that their tools changed; true when there were any that answered.
     pub async fn relist(&self) -> bool {
         let stale = self.servers().filter(|server| server.session.is_stale());
-        let listed = join_all(stale.map(|server| server.relist(&self.logger))).await;
+        let listed = join_all(stale.map(LoadedServer::relist)).await;
         listed.contains(&true)
     }
 
@@ -145,19 +144,17 @@ impl LoadedServer {
     }
 
     /// False when the server gave no list; the tools are then what they were.
-    async fn relist(&self, logger: &Logger) -> bool {
+    async fn relist(&self) -> bool {
         match self.session.relist().await {
             Ok(listed) => {
-                if let Some(filter) = &self.filter {
-                    warn_of_unknown_names(&self.id, &listed, filter, logger);
-                }
-                let listed = Listed::of(listed, self.filter.as_ref(), &self.session);
+                let filter = self.filter.as_ref();
+                let listed = Listed::of(listed, &self.id, filter, &self.session);
                 *self.listed.write().unwrap_or_else(PoisonError::into_inner) = listed;
                 true
             }
             Err(error) => {
                 let id = &self.id;
-                logger.log(
+                self.session.logger().log(
                     LogLevel::Warn,
                     "mcp",
                     || format!("the tools of MCP server {id} may have changed and cannot be listed: {error}"),
@@ -173,9 +170,13 @@ impl Listed {
     /// What is to be used of a list.
     fn of(
         listed: Vec<ListedTool>,
+        id: &str,
         filter: Option<&BTreeMap<String, bool>>,
         session: &Arc<Session>,
     ) -> Self {
+        if let Some(filter) = filter {
+            warn_of_unknown_names(id, &listed, filter, session.logger());
+        }
         let count = listed.len();
         let wanted = |tool: &ListedTool| filter.is_none_or(|filter| passes(filter, &tool.name));
         let tools = listed.into_iter().filter(wanted).map(|tool| ServerTool {
@@ -205,7 +206,6 @@ pub(super) async fn load(
     let mut source = McpSource {
         servers: BTreeMap::new(),
         others: BTreeMap::new(),
-        logger: options.logger.clone(),
         tasks: TaskTracker::new(),
     };
     let connected = tokio::select! {
@@ -280,15 +280,12 @@ impl McpSource {
     ) {
         let id = around.server.clone();
         let filter = plan.filter.clone().filter(|_| purpose == Purpose::Use);
-        if let Some(filter) = &filter {
-            warn_of_unknown_names(&id, &listed, filter, &self.logger);
-        }
         let expose = plan.expose;
         let session = Arc::new(Session::new(around, plan, connection));
         let server = LoadedServer {
             id: id.clone(),
             expose,
-            listed: RwLock::new(Listed::of(listed, filter.as_ref(), &session)),
+            listed: RwLock::new(Listed::of(listed, &id, filter.as_ref(), &session)),
             filter,
             session,
         };

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::assembly;
 use super::{Inner, Toolkit};
+use crate::clock::positive;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::log::Logger;
@@ -159,9 +160,7 @@ impl ToolkitBuilder {
     /// # Errors
     /// `invalid_config`; `required_server_failed`; `cancelled` or `timeout` with nothing left open (SPEC 3.3).
     pub async fn build(self) -> Result<Toolkit> {
-        if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(Error::config("timeoutMs", "must be positive"));
-        }
+        positive(self.timeout, |why| Error::config("timeoutMs", why))?;
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }

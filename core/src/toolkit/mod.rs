@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::positive;
 use crate::counters::Counted;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
@@ -85,9 +86,7 @@ impl Toolkit {
         context: ToolContext,
     ) -> Result<ToolResult> {
         self.open()?;
-        if context.timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(Error::argument("timeoutMs", "must be positive"));
-        }
+        positive(context.timeout, |why| Error::argument("timeoutMs", why))?;
         let Some(tool) = self.get(name) else {
             return Ok(ToolResult::error(format!("Unknown tool: {name}")));
         };
